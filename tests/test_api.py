@@ -21,6 +21,7 @@ from whichdevice.apps.questions.question import Question
 from whichdevice.base.errors import StudyError
 from whichdevice.decide import Wants
 from whichdevice.models.loading import Model
+from whichdevice.models.script.look import recording
 from whichdevice.models.workloads.base import Options
 
 X, Y = np.random.default_rng(0).random((40, 6), np.float32), np.arange(40) % 3
@@ -88,12 +89,10 @@ def test_a_loop_that_is_watched_trains_on_and_its_step_is_asked(asked: SimpleNam
             losses.append(loss.item())
     assert losses[-1] < losses[0]
     step.ask(examples=900, epochs=3, measure=False)
-    workload = asked.model.workload(Options(batch_size=len(X)))
-    train, _ = workload.splits({})
-    module = workload.model().module
-    inputs, target = workload.batch({name: torch.from_numpy(each) for name, each in train.arrays.items()}, slice(0, 8))
-    assert workload.loss(target, workload.forward(module, inputs, target)).ndim == 0
-    assert workload.optimizer(module).defaults["momentum"] == 0.9 and asked.wants.examples == 900
+    found, products = asked.model.found, 2 * len(X) * (6 * 8 + 8 * 3)
+    assert (found.batch_size, asked.wants.examples) == (len(X), 900)
+    work = recording(asked.model.address)[1]["trace"]["work"]["items"]
+    assert sum(row[2] * row[4] for row in work) == 3 * products - 2 * len(X) * 6 * 8  # no gradient of the images
     with pytest.raises(StudyError, match="watch: the optimiser did not step"), wd.watch(net, optimizer):
         pass
     with pytest.raises(StudyError, match=r"watch: a torch.nn.Module and a torch.optim.Optimizer are needed"):

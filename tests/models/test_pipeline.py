@@ -5,7 +5,6 @@ import subprocess
 import sys
 from collections import UserDict
 from collections.abc import Iterator
-from itertools import islice
 from types import SimpleNamespace
 
 import numpy as np
@@ -192,64 +191,6 @@ class Images:
 
         self.given += 1
         return torch.zeros(()).expand(3, self.sizes[place % len(self.sizes)], 512), place
-
-
-@pytest.mark.needs("torch")
-@pytest.mark.parametrize("collated", [False, True])
-def test_a_batch_of_many_large_images_is_made_of_a_few_without_values(collated: bool) -> None:
-    import torch
-    from torch.utils.data import DataLoader, default_collate
-
-    from whichdevice.models.script.torch_batches import ALIKE, of_few
-    from whichdevice.models.script.torch_fakes import Fakes, is_fake
-
-    def collate(examples: list[tuple[torch.Tensor, int]]) -> dict[str, torch.Tensor]:
-        images, classes = default_collate(examples)
-        return {"images": images.transpose(0, 1), "classes": classes, "count": len(examples)}
-
-    data = Images([512])
-    settings = {"collate_fn": collate} if collated else {}
-    [images, classes, *count] = list_of(next(iter(of_few(DataLoader(data, batch_size=1024, **settings), Fakes()))))
-    assert data.given == ALIKE and is_fake(images)
-    assert images.shape == ((3, 1024, 512, 512) if collated else (1024, 3, 512, 512))
-    assert classes.tolist() == [*range(ALIKE)] * 128 and count == [1024] * collated
-
-
-def list_of(batch: object) -> list[object]:
-    return list(batch.values()) if isinstance(batch, dict) else list(batch)  # type: ignore[call-overload]
-
-
-@pytest.mark.needs("torch")
-@pytest.mark.parametrize(("sizes", "batch"), [([512, 256], 64), ([4], 1024)])
-def test_all_examples_are_read_where_shapes_vary_or_they_are_small_and_quick(
-    sizes: list[int], batch: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from torch.utils.data import DataLoader
-
-    from whichdevice.models.script import torch_batches
-    from whichdevice.models.script.torch_fakes import Fakes
-
-    monkeypatch.setattr(torch_batches, "MAX_SECONDS", 600.0)  # quick on a busy machine, too
-    data = Images(sizes)
-    loader = torch_batches.of_few(DataLoader(data, batch_size=batch, collate_fn=len), Fakes())
-    assert next(iter(loader)) == batch == data.given
-
-
-@pytest.mark.needs("torch")
-@pytest.mark.parametrize(("sizes", "given"), [([4], 16), ([4, 8], 640)])
-def test_a_long_pass_over_examples_of_one_shape_reads_no_more_of_them(
-    sizes: list[int], given: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from torch.utils.data import DataLoader
-
-    from whichdevice.models.script import torch_batches
-    from whichdevice.models.script.torch_fakes import Fakes
-
-    monkeypatch.setattr(torch_batches, "MAX_SECONDS", 600.0)  # of a batch; a pass takes too long at once
-    monkeypatch.setattr(torch_batches, "MAX_PASS_SECONDS", -1.0)
-    data = Images(sizes)
-    loader = torch_batches.of_few(DataLoader(data, batch_size=16, collate_fn=len), Fakes())
-    assert [*islice(loader, 40)] == [16] * 40 and data.given == given
 
 
 @pytest.mark.needs("torch")

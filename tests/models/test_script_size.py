@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 import yaml
 
-from whichdevice.apps.commands.ask import check_size
+from whichdevice.apps.commands.ask import MILLION, with_size
 from whichdevice.apps.questions.question import Question
-from whichdevice.base.errors import StudyError
 from whichdevice.decide import Wants
 from whichdevice.models.loading import Model
 from whichdevice.models.script.beside import trainers_beside
@@ -62,12 +61,6 @@ def test_the_innermost_loop_is_over_batches_and_those_around_it_over_epochs(case
     assert stack_in(names + case["script"], tmp_path, given)[0].amount == TrainingLength(**case["amount"])
 
 
-def test_a_length_that_each_turn_draws_is_told_from_one_that_stays(tmp_path: Path) -> None:
-    given = {"epochs": 3, "draw": int}
-    assert stack_in(DRAWS, tmp_path, given)[0].drawn == 10
-    assert stack_in(DRAWS.replace("max(9, draw(10))", "10"), tmp_path, given)[0].drawn is None
-
-
 WHOLE = {  # whether the argument of the step is all that the loop trains on
     "for it in range(9):\n    step(x)": True,
     "for it in range(9):\n    step(held['x'])": True,
@@ -106,7 +99,7 @@ def test_examples_are_a_loaders_or_of_the_longest_array_like_a_batch() -> None:
     assert size(TrainingLength(unknown="no end"), [(8, 5)], None) == (90, None)
 
 
-ASKED = "line 3 has no end that shows: add "
+ASKED = "line 3 has no end that shows: this is for a million steps; add "
 SIZES = {  # examples that a script shows, whether its end shows, what the question names: what is asked for
     "all shown": (640, True, {}, None),
     "no end": (640, False, {}, ASKED + "--epochs N or --steps N"),
@@ -119,8 +112,8 @@ SIZES = {  # examples that a script shows, whether its end shows, what the quest
 
 
 @pytest.mark.parametrize("case", SIZES)
-def test_a_size_that_no_loop_shows_is_asked_for_unless_it_is_named(
-    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_size_that_no_loop_shows_is_a_million_steps_unless_it_is_named(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     examples, ends, named, asked = SIZES[case]
     monkeypatch.chdir(tmp_path)
@@ -128,12 +121,11 @@ def test_a_size_that_no_loop_shows_is_asked_for_unless_it_is_named(
     unknown = None if ends else "the loop in line 3 has no end that shows"
     keep(Model.read("train.py").address, Found("torch", 64, examples, 1 if ends else None, unknown=unknown))
     question = Question(model=Model.read("train.py"), wants=Wants(**named))
+    sized, (_, said) = with_size(question), capsys.readouterr()
     if asked is None:
-        check_size(question)
-        return
-    with pytest.raises(StudyError, match=asked) as refused:
-        check_size(question)
-    assert "\n" not in str(refused.value)
+        assert sized == question and not said
+    else:
+        assert sized.wants.steps == MILLION and asked in said and said.count("\n") == 1
 
 
 HELPER = """

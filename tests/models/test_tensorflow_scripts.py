@@ -162,16 +162,6 @@ def test_the_joined_step_trains_all_weights(tmp_path):
     assert all(np.abs(np.asarray(after) - 1).max() > 1e-4 for after in trained) and np.isfinite(float(loss))
 
 
-def test_a_part_of_a_model_is_a_part_of_its_forward_pass(tmp_path):
-    text = """
-import keras
-half, whole = (keras.Sequential([keras.Input((4,)), keras.layers.Dense(width, use_bias=False)]) for width in (1, 2))
-"""
-    tests = "".join(f"    for x, y in data:\n        {net}(x)\n" for net in ("half", "whole"))
-    found = script_of(text + STEP + LOOP + tests, tmp_path).found
-    assert [one.work for one in found.evaluations] == [0.5, 1.0]
-
-
 def test_lengths_that_vary_are_their_mean(tmp_path):
     text = """
 import tensorflow as tf

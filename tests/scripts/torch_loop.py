@@ -27,7 +27,6 @@ def main():
             loss = F.cross_entropy(output, y) + 0.01 * output.pow(2).mean()
             loss.backward()
             optimizer.step()
-            raise SystemExit("it trained")
 
 
 if __name__ == "__main__":

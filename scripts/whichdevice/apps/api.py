@@ -331,7 +331,7 @@ def watch(model: Any, optimizer: Any) -> "Watch":
         raise StudyError("watch: a torch.nn.Module and a torch.optim.Optimizer are needed")
     from whichdevice.models.script.watch_torch import Watch
 
-    return Watch(optimizer, ask)
+    return Watch(optimizer, ask, CACHE)
 
 
 def _as_file(model: Any, x: Any, y: Any, loss: Any, optimizer: Any, batch_size: int | None) -> tuple[str, int | None]:

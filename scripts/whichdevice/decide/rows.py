@@ -487,6 +487,14 @@ def estimated(device: str, step_time: float, needed: float, available: float) ->
     )  # fmt: skip
 
 
+def timed(device: str, step_time: float) -> Row:
+    """Return this machine, a CPU, by the seconds of a script's step that ran here in one process."""
+    return Row(
+        device, "cpu", MEASURED, precision="float32", log_sd_own=ROUGH_MIN, step_time=step_time, chip=device,
+        rough=True, processes=1, fits=True, **vars(electricity(metered(None, "cpu"))), power=metered(None, "cpu"),
+    )  # fmt: skip
+
+
 def without_time(device: str, reason: str) -> Row:
     """Return this machine, where the step cannot run for this reason."""
     return Row(device, "cpu", UNKNOWN, precision="float32", chip=device, reason=reason)

@@ -34,7 +34,7 @@ from whichdevice.models.objectives import DEFAULT, names
 from whichdevice.models.script.found import Found
 from whichdevice.models.script.look import ScriptAdapter, script_adapter, trains
 from whichdevice.models.shapes import leaves
-from whichdevice.models.torch_model import TorchFile
+from whichdevice.models.torch_model import ScriptFile, TorchFile
 from whichdevice.models.workloads.base import Options, Recipe, TrainingWorkload, Workload
 
 NATIVE: dict[str, type[ModelFile]] = {TORCH: TorchFile, JAX: JaxFile}  # kinds of model files without Keras
@@ -248,7 +248,8 @@ def _maker_of(address: Address) -> Maker:
             kind = _class_in(load(), address.text)
             return Maker(kind, None, kind)
         adapter = Adapter(address, read_declaration(address.path, address.function), load)
-    return _from(NATIVE.get(adapter.declared.framework, ModelFile), adapter)
+    scripts = {TORCH: ScriptFile} if isinstance(adapter, ScriptAdapter) else {}
+    return _from((NATIVE | scripts).get(adapter.declared.framework, ModelFile), adapter)
 
 
 def _from(kind: type[ModelFile], adapter: Adapter) -> Maker:

@@ -337,3 +337,9 @@ def by_class(prediction: Any, target: Any, places_first: bool) -> tuple[Any, Any
     if prediction.ndim == target.ndim + 1 and (not fits or (fits_last and places_first)):
         return prediction.flatten(0, -2), target.flatten()
     return prediction, target
+
+
+class ScriptFile(TorchFile):
+    """A training script of PyTorch, which is recorded as it runs: its step is the script's own."""
+
+    only_on_gpu = "a script of PyTorch is recorded, not measured"

@@ -53,4 +53,3 @@ for epoch in range(3):
         optimizer.zero_grad()
         (loss / len(targets)).backward()
         optimizer.step()
-        raise SystemExit("it trained")

@@ -26,4 +26,3 @@ for epoch in range(3):
         scaler.scale(loss).backward()
         scaler.step(optimizer)
         torch.cuda.FloatTensor([loss.item()])
-        raise SystemExit("it trained")

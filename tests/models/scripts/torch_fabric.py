@@ -15,4 +15,3 @@ for _ in range(3):
         loss = torch.nn.functional.cross_entropy(net(x), y)
         fabric.backward(loss)
         optimizer.step()
-        raise SystemExit("it trained")

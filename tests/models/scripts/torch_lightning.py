@@ -25,4 +25,3 @@ trainer = lightning.Trainer(
     enable_checkpointing=False,
 )  # fmt: skip
 trainer.fit(Net(), torch.utils.data.DataLoader(data, batch_size=64))
-raise SystemExit("it trained")

@@ -46,4 +46,3 @@ for epoch in range(3):
         loss = criterion(net(nested.to("cuda")))
         loss.backward()
         optimizer.step()
-        raise SystemExit("it trained")

@@ -42,7 +42,7 @@ def main(rank, world):
             dist.all_reduce(loss)
             print(f"{loss:.3f} {hits} {float(loss)} {scores.detach().cpu().numpy()[0, 0, 0, 0, 0]}")
             scaler.step(optimizer)
-            raise SystemExit("it trained")
+            scaler.update()
         end.record()
         torch.cuda.synchronize()
         print(epoch, start.elapsed_time(end), torch.cuda.max_memory_allocated())

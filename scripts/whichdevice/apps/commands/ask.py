@@ -165,7 +165,7 @@ def answered(question: "Question", screen: "Screen | None" = None) -> "tuple[One
     if not any(known_steps(question.model.text)):
         require(question.model.address)
     question = replace(question, model=looked_at(question.model, question.script_arguments))
-    check_size(question)
+    question = with_size(question)
     counts = question.counts
     if question.gpus is None and counts != (1,):
         several = targets_of(question.devices, counts, software, tells=False)
@@ -237,6 +237,7 @@ def too_small(answer: "Answer") -> set[str]:
     return {row.card for row in answer.work.rows if row.rented and row.fits is False}
 
 
+MILLION = 1e6  # steps of a training whose number does not show
 MAX_GPUS = 64  # that are tried without being asked for
 
 
@@ -261,14 +262,15 @@ def looked_at(model: "Model", arguments: Sequence[str] = ()) -> "Model":
     return model
 
 
-def check_size(question: "Question") -> None:
-    """Raise StudyError for a script whose loops do not show how long it trains, unless the question names it."""
-    stopped = question.model.found
-    wants = question.wants
+def with_size(question: "Question") -> "Question":
+    """Return the question, of a script whose loops do not show how long it trains for a million steps."""
+    stopped, wants = question.model.found, question.wants
     named = wants.steps or wants.examples or wants.tokens or (wants.epochs and stopped and stopped.examples)
-    if question.mode == "train" and stopped is not None and stopped.unknown and not named:
-        wanted = "--epochs N or --steps N" if stopped.examples else "--steps N"
-        raise StudyError(f"{question.model.text}: {stopped.unknown}: add {wanted}")
+    if question.mode != "train" or stopped is None or not stopped.unknown or named:
+        return question
+    wanted = "--epochs N or --steps N" if stopped.examples else "--steps N"
+    print(f"{question.model.text}: {stopped.unknown}: this is for a million steps; add {wanted}", file=sys.stderr)
+    return replace(question, wants=replace(wants, epochs=None, steps=MILLION))
 
 
 class Screen:

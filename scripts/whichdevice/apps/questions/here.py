@@ -24,13 +24,14 @@ from whichdevice.base.parts import read_as
 from whichdevice.base.terminal import Countdown
 from whichdevice.decide import MeasuredCell, Row
 from whichdevice.decide.measured import cell_of
-from whichdevice.decide.rows import PARTS, estimated, without_time
+from whichdevice.decide.rows import PARTS, estimated, timed, without_time
 from whichdevice.forecast.products import CompiledRecord
 from whichdevice.forecast.targets import software_of
 from whichdevice.measure.machine.calibration import host_flops
 from whichdevice.measure.record import DataFacts, Record, Request
 from whichdevice.measure.running import run_attempt, run_code_hash
 from whichdevice.models.framework import KERAS, TORCH
+from whichdevice.models.script.look import seconds_here
 from whichdevice.models.torch_model import TorchFile
 from whichdevice.models.workloads.base import Options
 
@@ -53,6 +54,8 @@ def measured_here(question: Question, counted: Sequence[CompiledRecord], left: T
     eager = software_of(question.model.text) == "eager"
     if eager and "ok" not in reasons and (failed := reasons.get("failed")):  # a trace fails where the model does
         raise StudyError(failed)
+    if eager and question.model.found is not None:
+        return Here(unmeasured=_estimate(counted) or _timed(question, left))
     if reason := _only_on_gpu(question):
         return Here(unmeasured=without_time(NAME, reason))
     try:
@@ -192,6 +195,19 @@ def _estimate(counted: Sequence[CompiledRecord], always: bool = False) -> Row | 
     if needed <= available and START_SECONDS + FIRST_STEPS * step <= BUDGET and not always:
         return None
     return estimated(NAME, step, needed, available)
+
+
+def _timed(question: Question, left: TimeLeft) -> Row:
+    """This machine by a few steps of a PyTorch script, which trains here for them."""
+
+    def doing() -> str:
+        return f"measuring {question.model} here"
+
+    try:
+        with left.line(doing, doing()) as line, measurement_lock(doing(), line.line):
+            return timed(NAME, seconds_here(question.model.address))
+    except StudyError as error:
+        return without_time(NAME, str(error))
 
 
 def _only_on_gpu(question: Question) -> str | None:

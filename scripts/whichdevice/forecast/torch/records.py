@@ -21,6 +21,7 @@ from whichdevice.forecast.targets import Target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.facts import facts_on, frozen_note, in_float8, layout_note, outcome, way_on, work_of
 from whichdevice.forecast.torch.memory import LIGHT, RESERVE, SPREAD, Plan, need
+from whichdevice.forecast.torch.recorded import Recordings
 from whichdevice.forecast.torch.running import Running
 from whichdevice.forecast.torch.several import Way, accumulated
 from whichdevice.forecast.torch.trace import READS_VALUE, Step, Trace
@@ -36,6 +37,7 @@ NO_GENERATION = "generation is forecast for Keras models and for decoders of Hug
 TRACES = Path("results/programs/traces")
 SHORTEST, ROUND = 256, 64  # tokens of the first sequence that is tried for the longest, and of its steps
 COMPILED = ("by torch.compile; the memory is of the step without it, which takes a little more",)
+EMULATED = ("in bfloat16, which this GPU emulates by float32: take torch.float16 there",)
 OFF = re.compile("CUDA is not available.*isabling")  # PyTorch's warning where its autocast has no GPU
 OWN_AUTOCAST = re.compile(r"autocast\((?!\s*['\"]cpu)[^)]*\)")
 
@@ -69,6 +71,15 @@ class Traced:
             self._cache = cache * (length if request.mode == "decode" else prompt)
             workload = type(workload)(workload.adapter, replace(given, given={**given.given, "length": prompt}))
         self._request, self._workload, self.note = request, workload, None
+        self._first = 1 if workload.tunable else request.batch_size
+        if isinstance(workload.adapter, ScriptAdapter) and workload.adapter.found is not None:
+            if request.mode != "train":
+                raise StudyError(f"{workload.address.label}: a script is recorded as it trains; leave out --mode")
+            self._compiled = workload.compiled
+            self.plan: Plan = Recordings(workload.address, workload.adapter.found, request.precision)
+            self._first = workload.adapter.found.batch_size
+            self.trace(self._first)
+            return
         precision = workload.number_format(request.precision)
         if precision != request.precision:
             self.note = f"all in {precision}"
@@ -80,10 +91,7 @@ class Traced:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             torch.compiler.set_stance("force_eager")  # a compiled module hides its kernels
-            self._first = 1 if workload.tunable else request.batch_size
             self.trace(self._first)
-        if isinstance(workload.adapter, ScriptAdapter):
-            self.plan.folder = folder  # what follows says no more than its traces do
         workload.check_options()
         path = workload.address.path
         calls = (
@@ -132,7 +140,7 @@ class Traced:
         work = self._work(target, trace, request)
         about = (layout_note(target, trace, work, request.mode), frozen_note(target, trace))
         named = filter(None, (self.note, *self._workload.notes, *about))
-        notes = [*named, *trace.notes, *COMPILED * self._compiled]
+        notes = [*named, *trace.notes, *COMPILED * self._compiled, *EMULATED * self._emulates(target)]
         facts = facts_on(
             target,
             trace,
@@ -158,6 +166,8 @@ class Traced:
 
     def _not_on_tpu(self) -> str | None:
         """Why the step has no TPU form; None where it has one."""
+        if isinstance(self.plan, Recordings):
+            return None
         return tpu.NO_4_BITS if self._workload.tuning.method == "qlora" else self._workload.only_on_gpu
 
     def _cached(self, trace: Trace, request: ProgramRequest) -> Trace:
@@ -170,7 +180,15 @@ class Traced:
     def _work(self, target: Target, trace: Trace, request: ProgramRequest) -> Work:
         """Return the work of one device, in the number format of its products."""
         work = work_of(target, trace, request.precision, self._compiled)
+        if self._emulates(target):
+            items = (replace(one, precision="float32") if one.precision == "half" else one for one in work.items)
+            work = replace(work, items=tuple(items))
         return in_float8(work, target) if self._workload.tuning.float8 else work
+
+    def _emulates(self, target: Target) -> bool:
+        """Whether a script multiplies in bfloat16, as it says, on a GPU that has no such products."""
+        lacks = target.kind == "gpu" and target.refusal("mixed_bfloat16", target.row.software[-1]) is not None
+        return lacks and isinstance(self.plan, Recordings) and self.plan.takes_bfloat16
 
     def _way(self, request: ProgramRequest, target: Target) -> Way:
         """How each device takes its part of the step."""

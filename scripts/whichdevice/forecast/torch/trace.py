@@ -578,6 +578,10 @@ class Kernels(TorchDispatchMode):
     def _follow(self, inputs: Sequence[Any], outputs: Sequence[Any], mutable: bool) -> set[int]:
         """Hold what was made, and return the storages of what it was made of."""
         self.hold(*outputs)
+        return self._settle(inputs, outputs, mutable)
+
+    def _settle(self, inputs: Sequence[Any], outputs: Sequence[Any], mutable: bool) -> set[int]:
+        """Note what depends on no input and no weight, and return the storages of what was read."""
         shared = {storage_of(tensor) for tensor in inputs}
         if shared <= self._fixed:
             self._fixed.update(map(storage_of, outputs))
@@ -671,12 +675,24 @@ class Kernels(TorchDispatchMode):
         full: Precision = "half" if half else self._full
         self._found[kind, full, int(operations), nbytes] += launches
         if self._kind is None:
-            sizes = {
-                storage_of(tensor): float(tensor.numel() * tensor.element_size()) for tensor in [*inputs, *outputs]
-            }
-            reads, writes = ([storage_of(tensor) for tensor in some] for some in (inputs, outputs))
-            plain = in_layout(kind, last=False)
-            self.fusion.put(plain, full, float(operations), reads, writes, sizes or {0: float(nbytes)}, launches)
+            self._join(self.fusion, kind, full, operations, nbytes, launches, inputs, outputs)
+
+    @staticmethod
+    def _join(
+        fusion: Fusion,
+        kind: Kind,
+        full: Precision,
+        operations: float,
+        nbytes: int,
+        launches: int,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+    ) -> None:
+        """Add a kernel to those that torch.compile joins."""
+        sizes = {storage_of(tensor): float(tensor.numel() * tensor.element_size()) for tensor in [*inputs, *outputs]}
+        reads, writes = ([storage_of(tensor) for tensor in some] for some in (inputs, outputs))
+        plain = in_layout(kind, last=False)
+        fusion.put(plain, full, float(operations), reads, writes, sizes or {0: float(nbytes)}, launches)
 
     def fixed(self, tensor: Any) -> bool:
         """Whether a tensor's values depend on no input and no weight."""

@@ -11,34 +11,29 @@ import math
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
 import numpy as np
 
 from whichdevice.base.code_hash import parsed
-from whichdevice.models.script.size import Stack
 from whichdevice.models.script.text import attribute
 
 TIMED_SECONDS = 1.5
 LEAST_PARTS = 3  # of what a step gives: an observation, a reward, whether it is over
-FRAMES = ("total_timesteps", "total_env_steps", "total_frames", "num_frames", "max_frames")  # of a whole training
 
 
 class Environment:
     """Counts the frames that a script collects: those between the first steps of its optimiser and the next ones."""
 
-    def __init__(self, environment: Any, path: Path) -> None:
-        self._environment, self._step, self._path = environment, environment.step, path
+    def __init__(self, environment: Any) -> None:
+        self._environment, self._step = environment, environment.step
         self._steps, self._frames, self._seconds = 1, 0, 0.0
-        self.place: Stack | None = None  # in the script, where the first frame after a step is collected
         self.is_on_gpu = str(attribute(environment, "device")).startswith("cuda")
         self.count = int(getattr(environment, "num_envs", 1))
         environment.step = self._counted
 
     def _counted(self, *args: Any, **kwargs: Any) -> Any:
-        self.place = self.place or Stack(self._path)
         began = time.perf_counter()
         result = self._step(*args, **kwargs)
         self._seconds += time.perf_counter() - began
@@ -53,11 +48,6 @@ class Environment:
             return True
         self._steps += 1
         return False
-
-    @property
-    def steps(self) -> int | None:
-        """Steps of the optimiser between two collections; None: frames were not collected again."""
-        return self._steps if self._frames else None
 
     @property
     def frames_per_step(self) -> float | None:
@@ -89,11 +79,11 @@ class Environment:
         return None
 
 
-def environment_in(scopes: Iterable[Mapping[str, Any]], path: Path = Path()) -> Environment | None:
+def environment_in(scopes: Iterable[Mapping[str, Any]]) -> Environment | None:
     """Return the environment among a script's variables, the outermost of several around one another."""
     environments = [value for scope in scopes for value in scope.values() if is_environment(value)]
     inner = {id(attribute(value, name)) for value in environments for name in ("env", "venv", "envs")}
-    return next((Environment(value, path) for value in environments if id(value) not in inner), None)
+    return next((Environment(value) for value in environments if id(value) not in inner), None)
 
 
 def is_environment(value: Any) -> bool:

@@ -9,6 +9,7 @@ from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import KERAS
 from whichdevice.models.pipeline import Rate
 
+RECORDER = "whichdevice.forecast.torch.recorder"  # takes down a PyTorch script's kernels; its layer is above this one
 SAMPLE = 1024  # examples that are read of data that come one after the other
 
 Per = Literal["epoch", "step", "training"]
@@ -46,6 +47,10 @@ class Conditions:
 
     gpus: int = 1  # that the script sees
     values: bool = False  # whether its first step is computed to see it: without values it fails
+    batch_share: str = "1"  # of the examples of its loaders' batches, as a fraction: 1/2
+    timed: bool = False  # whether it trains for a few steps, which are timed
+    checkpointing: bool = False  # whether its blocks compute their activations again
+    precision: str | None = None  # that is tried: float32, mixed or bfloat16; None: the script's own
 
 
 AS_WRITTEN = Conditions()

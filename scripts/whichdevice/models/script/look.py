@@ -26,7 +26,7 @@ from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from whichdevice.base.code_hash import code_hash, imported_packages, parsed
 from whichdevice.base.errors import StudyError
@@ -34,11 +34,12 @@ from whichdevice.base.files import RETURNED, package_first, write_atomically
 from whichdevice.base.memory import memory_within, most_to_compute, peak_memory
 from whichdevice.models.address import Address, read_address
 from whichdevice.models.declaration import Declaration
-from whichdevice.models.framework import KERAS, framework_in, framework_of
+from whichdevice.models.framework import KERAS, TORCH, framework_in, framework_of
 from whichdevice.models.model_file import LOOK_UPS, Adapter, error_line
 from whichdevice.models.pipeline import Rate, rates
-from whichdevice.models.script.found import AS_WRITTEN, Conditions, Evaluation, Found
+from whichdevice.models.script.found import AS_WRITTEN, RECORDER, Conditions, Evaluation, Found, Script
 from whichdevice.models.script.run import WATCH_IT, ScriptRun, calls_of, is_own, run_watched
+from whichdevice.models.script.several import SHARED
 from whichdevice.models.script.tensorflow_step import TensorFlowScript, keep_step, kept_step
 
 FOLDER = Path("results/ask/scripts")  # what was found in scripts, by a hash of files, arguments and versions
@@ -101,23 +102,41 @@ def trains(address: Address) -> bool:
     return address.kind == "file" and address.path is not None and is_script(address.path)
 
 
-def known(address: Address) -> Found | None:
+def known(address: Address, variant: str = "") -> Found | None:
     """Return what an earlier run of this script found, with these files, arguments and versions."""
     with suppress(OSError, ValueError, TypeError):
-        record = json.loads(_kept(address).read_text(encoding="utf-8"))
+        record = json.loads(_kept(address, variant).read_text(encoding="utf-8"))
         record |= {"pipeline": tuple(Rate(*rate) for rate in record["pipeline"]), "notes": tuple(record["notes"])}
         record |= {"evaluations": tuple(Evaluation(**one) for one in record["evaluations"])}
         return Found(**record | {"conditions": Conditions(**record["conditions"])})
     return None
 
 
-def keep(address: Address, found: Found) -> None:
+def keep(address: Address, found: Found, variant: str = "") -> None:
     """Write what was found in a script, for `known`; what was found a month ago goes."""
     for file in FOLDER.glob("*"):
         with suppress(OSError):  # another call has removed it
             if time.time() - file.stat().st_mtime > KEPT_SECONDS:
                 file.unlink()
-    write_atomically(json.dumps(asdict(found)), _kept(address))
+    write_atomically(json.dumps(asdict(found)), _kept(address, variant))
+
+
+def keep_watched(script: Script, folder: Path) -> str:
+    """Keep what was recorded of a loop that is no script; return a file in a folder that stands for it."""
+    text = f'"""A step that was watched: {script.functions.trace.digest()}"""\nimport torch\n\noptimizer.step()\n'
+    path = folder / f"watched_{hashlib.sha256(text.encode()).hexdigest()[:16]}.py"
+    write_atomically(text, path)
+    address = read_address(str(path))
+    keep(address, script.found)
+    _keep_trace(script, _recorded(address))
+    return str(path)
+
+
+def _keep_trace(script: Script, path: Path) -> None:
+    recorded = script.functions
+    record = {name: value for name, value in vars(recorded).items() if name != "trace"}
+    record |= {"trace": recorded.trace.digest()} if hasattr(recorded, "trace") else {}
+    write_atomically(json.dumps(record), path)
 
 
 @dataclass(frozen=True)
@@ -147,17 +166,66 @@ def probe(address: Address) -> Found:
     training = known(address)
     if training is None:
         raise StudyError(str(failure))
+    if training.framework == TORCH and (training.keeps != "batch" or training.asks != 1):
+        training = _on_two(address, training)
+        keep(address, training)
     return training
 
 
-def _failure(address: Address, conditions: Conditions, end: float) -> Failure | None:
+def _on_two(address: Address, training: Found) -> Found:
+    """Return what was found with what two GPUs share, as a run on two shows it."""
+    gpus, first = 2 * training.conditions.gpus, recording(address)[1]
+    if not first["compares"]:  # a library's trainer shares examples out, or its number of processes is fixed
+        return training
+    try:
+        other, recorded = recording(address, gpus=gpus)
+    except StudyError:
+        return training
+    asks = training.asks or 4
+    if other.batch_size < training.batch_size:
+        note = SHARED.format(batch=training.batch_size, gpus=asks if asks > 1 else 4)
+        return replace(training, keeps="batch", asks=1, notes=(*training.notes, note))
+    steps = first["steps"]
+    if first["joins"] and steps is not None and steps == recorded["steps"]:
+        return replace(training, keeps="steps")
+    return training
+
+
+def seconds_here(address: Address) -> float:
+    """Return the seconds of a PyTorch script's step on this machine, where it trains for a few; loaders' are apart.
+
+    Raises StudyError where it fails.
+    """
+    return float(recording(address, timed=True, values=True)[1]["seconds"])
+
+
+def recording(address: Address, **changes: Any) -> tuple[Found, dict[str, Any]]:
+    """Return what was found in a PyTorch script, and the trace of its step as data, in other conditions perhaps.
+
+    The script runs again where that is not known yet. Raises StudyError where it fails so.
+    """
+    first = known(address)
+    conditions = replace(AS_WRITTEN if first is None else first.conditions, **changes)
+    variant = ""
+    if first is not None and conditions != first.conditions:
+        variant = hashlib.sha256(repr(conditions).encode()).hexdigest()[:8]
+    if known(address, variant) is None:
+        failure = _failure(address, conditions, time.monotonic() + START_SECONDS, variant)
+        if failure is not None:
+            raise StudyError(str(failure))
+    found = known(address, variant)
+    assert found is not None
+    return found, json.loads(_recorded(address, variant).read_text(encoding="utf-8"))
+
+
+def _failure(address: Address, conditions: Conditions, end: float, variant: str = "") -> Failure | None:
     """Run the script in a process of its own until its training starts; return why it did not, until a time."""
     for file in (_failed(address), _stuck(address)):
         file.unlink(missing_ok=True)
     line = ""
     try:
         done = subprocess.run(
-            [sys.executable, "-m", __name__, address.text, json.dumps(asdict(conditions)), str(end)],
+            [sys.executable, "-m", __name__, address.text, json.dumps(asdict(conditions)), str(end), variant],
             env=os.environ | QUIETLY | package_first(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -169,7 +237,7 @@ def _failure(address: Address, conditions: Conditions, end: float) -> Failure | 
         with suppress(OSError):
             line = last_line(_stuck(address).read_text(encoding="utf-8"), address)
         return Failure(f"{address.label}: its training did not start within {START_SECONDS:g} s{line}", LESS)
-    if known(address) is not None:
+    if known(address, variant) is not None:
         return None
     if done.returncode == -signal.SIGKILL:
         return Failure(f"{address.label}: {KILLED}")
@@ -226,10 +294,10 @@ def _started_in(address: Address, policy: str | None) -> SimpleNamespace:
     return run_watched(address.path, address.arguments, training.conditions if training else AS_WRITTEN).functions
 
 
-def _kept(address: Address) -> Path:
+def _kept(address: Address, variant: str = "") -> Path:
     """The file of what was found: its name is a hash of the script's files, arguments, versions, Python and machine."""
     watchers = ("watch_keras", "watch_tensorflow", "watch_torch", "watch_jax")
-    code = code_hash(*(f"whichdevice.models.script.{name}" for name in ("look", *watchers)))
+    code = code_hash(RECORDER, *(f"whichdevice.models.script.{name}" for name in ("look", *watchers)))
     digest = hashlib.sha256(
         repr((address.arguments, platform.python_version(), code, platform.node(), os.cpu_count())).encode()
     )
@@ -238,7 +306,12 @@ def _kept(address: Address) -> Path:
     for name in VERSIONS:
         with suppress(metadata.PackageNotFoundError):
             digest.update(f"{name} {metadata.version(name)}".encode())
-    return FOLDER / f"{digest.hexdigest()[:16]}.json"
+    return FOLDER / f"{digest.hexdigest()[:16]}{variant and f'-{variant}'}.json"
+
+
+def _recorded(address: Address, variant: str = "") -> Path:
+    """The file of the trace of a PyTorch script's step."""
+    return _kept(address, variant).with_suffix(".trace")
 
 
 def _failed(address: Address) -> Path:
@@ -294,11 +367,12 @@ def main() -> NoReturn:
     assert address.path is not None
     if sys.argv[3:]:
         _say_where(address, max(1.0, float(sys.argv[3]) - END_SECONDS - time.monotonic()))
+    variant = sys.argv[4] if sys.argv[4:] else ""
     run = ScriptRun(address.path, conditions=Conditions(**json.loads(sys.argv[2])) if sys.argv[2:] else AS_WRITTEN)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they would hide the last line
-            _look(address, run)
+            _look(address, run, variant)
     except BaseException as error:
         failure = _failure_of(error, address, run)
         write_atomically(json.dumps(asdict(failure)), _failed(address))
@@ -335,7 +409,7 @@ def _failure_of(error: BaseException, address: Address, run: ScriptRun) -> Failu
     return Failure(text, WATCH_IT, needs_values=True)
 
 
-def _look(address: Address, run: ScriptRun) -> None:
+def _look(address: Address, run: ScriptRun, variant: str) -> None:
     sys.addaudithook(run.audit)
     conditions = run.conditions
     try:
@@ -352,18 +426,22 @@ def _look(address: Address, run: ScriptRun) -> None:
     training = replace(script.found, conditions=conditions)
     sys.modules["__main__"] = run.main  # where workers of a loader find the script's classes
     try:
-        training = replace(training, pipeline=tuple(rates(script.batches, training.batch_size)))
+        if not variant:
+            size = getattr(script.functions, "loads", None) or training.batch_size
+            training = replace(training, pipeline=tuple(rates(script.batches, size)))
     except Exception as error:  # of the script's own data set
         note = f"Its input pipeline fails here and is not timed: {error_line(error, address)}."
         training = replace(training, notes=(*training.notes, note))
     training = replace(training, memory=peak_memory())
-    if isinstance(script, TensorFlowScript) and script.step is not None:
+    if training.framework == TORCH:
+        _keep_trace(script, _recorded(address, variant))
+    elif isinstance(script, TensorFlowScript) and script.step is not None:
         keep_step(script.step, _kept(address))
     elif training.framework == KERAS:
         from whichdevice.models.script.watch_keras import keep_keras
 
         keep_keras(script, _kept(address))
-    keep(address, training)
+    keep(address, training, variant)
 
 
 if __name__ == "__main__":

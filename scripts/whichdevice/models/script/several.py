@@ -11,26 +11,8 @@ GPU_COUNT = re.compile(
     "gpu|world|n_?proc|num_processes|device_count|n_?devices|num_devices|data_parallel_size|dp_size|replica"
 )
 OF_ONE = re.compile("per_(gpu|device|proc(ess)?)")
-BATCH = re.compile(r"batch_?size|(^|(?<!num)_)(batch|bsz?)$")  # names of how many examples there are in one
-ACCUMULATION = re.compile("accum")
-COUNTS = re.compile("accum|step|iter|batches")  # names of how many batches there are
 STEPS = re.compile("step|iter|update")
 ALL_BATCHES = re.compile("batch|bsz")
-
-
-def divides_by_gpus(text: str, what: re.Pattern[str] = BATCH) -> bool:
-    """Whether a script divides its batch, or what else has such a name, by the number of its GPUs or processes."""
-    divisions = list(_divisions(parsed(text.encode())))
-    counts = (
-        (what.search(target) or (what.search(whole) and not COUNTS.search(target)), count)
-        for whole, count, target in divisions
-    )
-    if what is ACCUMULATION:  # batches of a step: all of its examples over those of a batch on all GPUs
-        products = [ast.unparse(count).lower() for whole, count, _ in divisions if BATCH.search(whole)]
-        if any("batch" in product and GPU_COUNT.search(product) for product in products):
-            return True
-    words = (ast.unparse(count).lower() for is_meant, count in counts if is_meant)
-    return any("batch" not in count and GPU_COUNT.search(count) for count in words)
 
 
 def divides_steps(texts: Iterable[str], by: re.Pattern[str]) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, takewhile
+from itertools import chain
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
@@ -223,33 +223,6 @@ class Stack:
         return [loop for part in self.inside for loop in part.loops]
 
     @cached_property
-    def starting(self) -> list[Loop]:
-        """The loops that start a library's trainer."""
-        return [loop for part in self.own if part not in self.inside for loop in part.loops]
-
-    @cached_property
-    def repeats(self) -> int | None:
-        """How often a library's trainer is started by them; None: their variables do not show it."""
-        turns = [turns_of(loop) for loop in self.starting]
-        return None if None in turns else math.prod(filter(None, turns))
-
-    def begins_with(self, other: "Stack") -> bool:
-        """Whether an earlier place is in an epoch of this step, before the loop over its batches and in no loader."""
-        shared = self._shared_with(other)
-        loads = any("/torch/utils/data/" in part.code.co_filename for part in other.functions)
-        return shared[-2:] == [True, False] and not loads
-
-    def _shared_with(self, other: "Stack") -> list[bool]:
-        """Whether each of the loops around this place is around an earlier one, too."""
-        theirs = {place.node for part in other.own for place in part.path}
-        return [loop.node in theirs for loop in self.around]
-
-    def turns_with(self, other: "Stack") -> int | None:
-        """Return the turns of the loops that are around an earlier place, too; None: there are none, or not known."""
-        shared = sum(takewhile(bool, self._shared_with(other)))
-        return self._least[shared] if shared else None
-
-    @cached_property
     def _turns(self) -> list[int | None]:
         """The turns of each of the loops."""
         return [turns_of(loop) for loop in self.around]
@@ -290,31 +263,9 @@ class Stack:
         return TrainingLength(epochs, steps)
 
     @property
-    def drawn(self) -> float | None:
-        """By how much a loop goes on in this turn, where each turn works that out anew: its turns are estimated."""
-        for loop in (loop for loop in self.around if isinstance(loop.node, ast.While)):
-            statements = [*statements_of(loop.node.body, loop.line)]
-            raised = dict(filter(None, map(raised_in, statements)))
-            by = {ast.unparse(value) for count, value in raised.items() if count in _header(loop.node).split()}
-            set_by_calls = (node for node in statements if isinstance(node, ast.Assign) and any(calls_of(node.value)))
-            for name in by.intersection(chain.from_iterable(map(targets_of, set_by_calls))):
-                value = loop.variables.get(name)
-                return value if isinstance(value, int | float) else None
-        return None
-
-    @property
     def has_one_loop(self) -> bool:
         """Return whether there is one loop around the step."""
         return len(self.around) == 1
-
-    @property
-    def is_turn(self) -> bool:
-        """Return whether each turn of the only loop around it is a step: no library's loop is between the two."""
-        if not self.has_one_loop or turns_of(self.around[0]) != self.amount.epochs:  # or it is over a loader
-            return False
-        code = next(part.code for part in self.inside if part.loops)
-        inner = takewhile(lambda part: part.code is not code, self.functions)
-        return not any(part.loops for part in inner if _is_librarys(part.code.co_filename, self.path))
 
     @cached_property
     def outside(self) -> list[Any]:
@@ -329,11 +280,6 @@ class Stack:
         if loop.node not in (place.node for place in inner.path):
             trees.append((inner.tree, inner.module))
         return [value for tree, variables in trees for value in _unchanged(tree, variables)]
-
-
-def _is_librarys(file: str, path: Path) -> bool:
-    """Whether a file is of a package that may train in loops of its own: PyTorch calls hooks in one, and does not."""
-    return Path(file).is_file() and not (is_own(file, path) or re.search(r"[/\\](torch|whichdevice)[/\\]", file))
 
 
 def _is_trainer(part: Function, path: Path) -> bool:
@@ -353,12 +299,6 @@ def _header(node: ast.For | ast.While) -> str:
     if isinstance(node, ast.While):
         return ast.unparse(node.test)
     return f"{ast.unparse(node.target)} in {ast.unparse(node.iter)}"
-
-
-def own_code(path: Path) -> CodeType | None:
-    """The innermost of a script's functions that is running."""
-    codes = (frame.f_code for frame, _ in traceback.walk_stack(inspect.currentframe()))
-    return next((code for code in codes if is_own(code.co_filename, path)), None)
 
 
 def _unchanged(tree: ast.AST, variables: Mapping[str, Any]) -> Iterator[Any]:
@@ -426,11 +366,6 @@ def _values_in(loop: ast.For, turns: int, variables: Mapping[str, Any]) -> list[
     values = value_in(loop.iter, variables)
     is_list = isinstance(values, list | tuple)
     return [{ast.unparse(loop.target): value} for value in values] if is_list else [{}] * turns
-
-
-def most_turns(loop: Loop) -> int | None:
-    """Turns of a loop by itself, also by what its test, or that of a `break` in it, compares with a count."""
-    return _least([turns_of(loop)], list(_limits([loop], 0)))[-1]
 
 
 class Limit(NamedTuple):

@@ -8,8 +8,8 @@
 Only this file and forecast/torch/trace.py use what PyTorch calls its own.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from torch._subclasses.fake_tensor import (
     FakeTensorMode,
     unset_fake_temporarily,
 )
-from torch.utils._pytree import tree_any, tree_leaves, tree_map_only
+from torch.utils._pytree import tree_any, tree_map_only
 
 READS_VALUE = (DataDependentOutputException, DynamicOutputShapeException)
 READING = {  # methods that give what is no tensor
@@ -31,7 +31,7 @@ READING = {  # methods that give what is no tensor
 COUNTING = (  # of classes, of a batch's graphs, of a table's columns
     "max", "min", "amax", "amin", "sum", "any", "all", "unique", "bincount", "__iter__", "__getitem__", "unbind",
 )  # fmt: skip
-MAX_EVALUATIONS, EVALUATION_SECONDS = 8, 2.0  # of the same shapes that run; with values for as long at least
+MAX_EVALUATIONS = 8  # of the same shapes that run
 CHOOSING = {  # methods and functions that give as many parts as a mask or counts say, by the argument with these
     "__getitem__": "index", "__setitem__": "index", "masked_select": "mask", "repeat_interleave": "repeats",
 }  # fmt: skip
@@ -56,7 +56,7 @@ class Fakes:
         """A fake tensor of this shape and type."""
         tensor = tensor.detach()
         with self.mode:  # not from the tensor itself, which would be converted first
-            return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
+            return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="cpu")
 
     def empty(self, shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
         """A fake tensor."""
@@ -243,21 +243,16 @@ class Evaluations:
     """Calls of modules before a training: after some of the same shapes one outcome stands for the others."""
 
     def __init__(self) -> None:
-        self._counts, self._seconds = Counter[Any](), defaultdict[Any, float](float)
+        self._counts = Counter[Any]()
         self._repeated = set[Any]()
         self._forwards = ExitStack()
 
-    def add(self, module: torch.nn.Module, given: Any, output: Any, seconds: float) -> None:
-        """Count a call with these arguments, as a module's hook has them, and note its outcome.
-
-        One without values takes no time, and counts as long.
-        """
+    def add(self, module: torch.nn.Module, given: Any, output: Any) -> None:
+        """Count a call with these arguments, as a module's hook has them, and note its outcome."""
         wanted = _shapes(given)
         key = id(module), wanted
         self._counts[key] += 1
-        self._seconds[key] += seconds
-        short = self._counts[key] < MAX_EVALUATIONS or self._seconds[key] < EVALUATION_SECONDS
-        if short or key in self._repeated:
+        if self._counts[key] < MAX_EVALUATIONS or key in self._repeated:
             return
         self._repeated.add(key)
         forward, mode = module.forward, module.training
@@ -275,44 +270,6 @@ class Evaluations:
     def end(self) -> None:
         """Give the modules back: training starts."""
         self._forwards.close()
-
-
-class Passing:
-    """Calls of modules in training whose outcomes a script lets go of, as where it evaluates or collects frames.
-
-    What nobody holds is in no loss. After some such calls of the same shapes they are computed, where that is quicker.
-    """
-
-    def __init__(self) -> None:
-        self._counts, self._seconds = Counter[Any](), defaultdict[Any, float](float)  # of calls without values
-        self._spare = dict[Any, float]()  # seconds that computed calls took less than those without values
-
-    def __contains__(self, kind: Any) -> bool:
-        """Return whether calls of this kind are such calls."""
-        return kind in self._spare
-
-    def is_computed(self, kind: Any) -> bool:
-        """Return whether calls of this kind are computed."""
-        return self._spare.get(kind, -1.0) >= 0.0
-
-    def add(self, kind: Any, seconds: float, has_values: bool) -> None:
-        """Note how long a call took."""
-        if not has_values:
-            self._counts[kind] += 1
-            self._seconds[kind] += seconds
-        elif kind in self._spare:
-            self._spare[kind] += self._seconds[kind] / self._counts[kind] - seconds
-
-    def drop(self, kinds: Iterable[Any]) -> None:
-        """Note calls of these kinds of whose outcomes nothing is held."""
-        for kind in kinds:
-            if self._counts[kind] >= MAX_EVALUATIONS:
-                self._spare.setdefault(kind, self._seconds[kind])
-
-
-def call_kind(module: torch.nn.Module, args: Any) -> Any:
-    """Return what calls of a module with tensors of the same shapes share."""
-    return id(module), *(tuple(leaf.shape) for leaf in tree_leaves(args) if isinstance(leaf, torch.Tensor))
 
 
 class BatchSizes(torch.Tensor):

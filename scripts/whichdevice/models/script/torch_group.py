@@ -1,11 +1,12 @@
 """A stand-in for the group of processes of a PyTorch script, of which one alone runs: what is sent comes back.
 
 with ExitStack() as names:
-    for owner, name, function in group_names():
+    for owner, name, function in group_names(lambda: 4):
         names.enter_context(replaced(owner, name, function))
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -21,14 +22,18 @@ class Done:
     is_completed = is_success = wait
 
 
-def group_names() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
-    """Yield modules, names in them and the functions that stand for these."""
+def group_names(world: Callable[[], int]) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
+    """Yield modules, names in them and the functions that stand for these, in a group of so many processes."""
     import torch.distributed.nn
+
+    gathering: dict[str, Callable[..., Any]] = dict.fromkeys(
+        ("all_gather", "gather"), partial(_gathered_from_all, world)
+    )
 
     for name, function in EXCHANGES.items():
         yield torch.distributed, name, function
     for owner in (torch.distributed.nn, torch.distributed.nn.functional):
-        for name, function in WITH_GRADIENTS.items():
+        for name, function in {**WITH_GRADIENTS, **gathering}.items():
             yield owner, name, function
 
 
@@ -44,9 +49,14 @@ def _second(_: Any, given: Any, *__: Any, **___: Any) -> Any:
     return given
 
 
+def _gathered_from_all(world: Callable[[], int], given: Any, *_: Any, **__: Any) -> tuple[Any, ...]:
+    """What each process gives, as far as its shape goes."""
+    return (given,) * world()
+
+
 def _listed(parts: list[Any], given: Any, *_: Any, **__: Any) -> Done:
-    """Put what the only process gives into a list for all."""
-    parts[0] = given
+    """Put what a process gives into a list for all."""
+    parts[:] = [given] * max(1, len(parts))
     return Done()
 
 
@@ -95,6 +105,5 @@ EXCHANGES: Mapping[str, Callable[..., Any]] = {
 }  # fmt: skip
 WITH_GRADIENTS: Mapping[str, Callable[..., Any]] = {
     **dict.fromkeys(("all_reduce", "reduce", "broadcast"), _first), "all_to_all_single": _second,
-    "all_gather": lambda given, *_, **__: (given,), "gather": lambda given, *_, **__: [given],
     "reduce_scatter": lambda _, parts, *__, **___: parts[0], "all_to_all": lambda _, parts, *__, **___: tuple(parts),
 }  # fmt: skip

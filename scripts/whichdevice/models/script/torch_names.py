@@ -13,16 +13,16 @@ import inspect
 import json
 import multiprocessing.process
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
-from functools import partial, partialmethod, wraps
+from contextlib import contextmanager, nullcontext, suppress
+from functools import partial, wraps
 from pathlib import Path
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import torch
 
-from whichdevice.models.script.run import replaced
 from whichdevice.models.script.stand_ins import Silent
 from whichdevice.models.script.torch_fakes import is_fake, replace_tensors, tree_map_only
 from whichdevice.models.script.torch_group import group_names
@@ -61,6 +61,9 @@ TRAINERS = {"lightning": ("Trainer", "Fabric"), "lightning.pytorch": ("Trainer",
             "lightning.fabric": ("Fabric",), "lightning_fabric": ("Fabric",)}  # fmt: skip
 LOGGERS = ("TensorBoardLogger", "WandbLogger", "CometLogger", "MLFlowLogger", "NeptuneLogger", "CSVLogger")
 ALONE_IN_LIGHTNING = {"accelerator": "cpu", "devices": 1, "num_nodes": 1, "strategy": "auto", "precision": "32-true"}
+
+
+Moved = Callable[[torch.nn.Module, "torch.dtype | None", "torch.memory_format | None"], None]
 
 
 def takes_gradients(function: FunctionType) -> bool:
@@ -131,15 +134,25 @@ class Whole(torch.nn.Module):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the module on what its device gets, as a class of the script's own may choose."""
         given, named = self.scatter(args, kwargs, self.device_ids)
-        return self.gather([self.module(*given[0], **named[0])], self.output_device)
+        return self.gather([self.module(*given[0], **named[0])] * len(given), self.output_device)
 
     def scatter(self, inputs: Any, kwargs: Any, device_ids: Any) -> Any:
-        """Return what each device gets: one gets all."""
-        return (inputs,), (kwargs,)
+        """Return what each device gets: all, or an equal part."""
+        count = len(device_ids)
+        parts = tree_map_only(
+            torch.Tensor, lambda part: part.chunk(count)[0] if part.ndim and count > 1 else part, (inputs, kwargs)
+        )
+        return (parts[0],) * count, (parts[1],) * count
 
     def gather(self, outputs: Any, output_device: Any) -> Any:
         """Return what the devices gave."""
-        return outputs[0]
+        if len(outputs) == 1:
+            return outputs[0]
+        count = len(outputs)
+        return tree_map_only(
+            torch.Tensor, lambda part: torch.cat([part] * count) if part.ndim else torch.stack([part] * count),
+            outputs[0],
+        )  # fmt: skip
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -202,8 +215,11 @@ class Engine(Whole):
     local_rank = global_rank = 0
     device = torch.device("cpu")
 
-    def __init__(self, module: torch.nn.Module, optimizer: Any, schedule: Any, settings: Mapping[str, Any]) -> None:
+    def __init__(
+        self, module: torch.nn.Module, optimizer: Any, schedule: Any, settings: Mapping[str, Any], world: int = 1
+    ) -> None:
         super().__init__(module)
+        self._world = world
         self.optimizer, self.lr_scheduler, self._settings = optimizer, schedule, settings
         self.micro_steps = self.global_steps = 0
 
@@ -242,17 +258,18 @@ class Engine(Whole):
 
     def gradient_accumulation_steps(self) -> int:
         """Return how many batches are summed."""
-        steps = self.train_batch_size() // self.train_micro_batch_size_per_gpu() if TOTAL in self._settings else 1
+        micro = self.train_micro_batch_size_per_gpu() * self._world
+        steps = self.train_batch_size() // micro if TOTAL in self._settings else 1
         return self._number(SUMS, max(1, steps))
 
     def train_micro_batch_size_per_gpu(self) -> int:
         """Return the examples of a batch of one GPU."""
-        return self._number(MICRO, self._number(TOTAL))
+        return self._number(MICRO, max(1, self._number(TOTAL) // self._world))
 
     def train_batch_size(self) -> int:
         """Return the examples of a step."""
         sums = self._number(SUMS)
-        return self._number(TOTAL, self.train_micro_batch_size_per_gpu() * sums)
+        return self._number(TOTAL, self.train_micro_batch_size_per_gpu() * sums * self._world)
 
     def _number(self, name: str, otherwise: int = 1) -> int:
         number = self._settings.get(name, otherwise)
@@ -276,7 +293,8 @@ class Names:
         self.gpus = 1
         self.splits = 0  # GPUs that share each batch in one process
         self.each = False  # whether each GPU has a batch, by a trainer's or an engine's own setting
-        self.shares = self.sums_less = False  # whether they share a batch, or the batches that are summed
+        self.is_alone = False  # whether a trainer is kept from seeing several
+        self.casts = True  # whether mixed precision is as the script has it
         self.shares_out = False  # its model, among a number of GPUs that only its command has
         self.mixed = False
         self.compiled = False
@@ -284,8 +302,11 @@ class Names:
         self._count = count  # GPUs that the script sees
         self._targets: dict[int, Callable[[], Any]] = {}  # of processes that train, by their place in memory
 
-    def replace_torch(self) -> None:
-        """Replace names of PyTorch; where there is a GPU those of compiling and of several processes alone."""
+    def replace_torch(self, changed: Moved) -> None:
+        """Replace names of PyTorch; where there is a GPU those of compiling and of several processes alone.
+
+        `changed` changes the type of a module's tensors, or their order in memory.
+        """
         if not torch.cuda.is_available():
             for name, answer in ANSWERS.items():
                 self._put(torch.cuda, name, partial(_answer, answer))
@@ -306,8 +327,15 @@ class Names:
             default = torch.set_default_device
             self._put(torch, "set_default_device", lambda device: default(*on_cpu((device,), {})[0]))
         for name in ("to", "cuda", "cpu", "half", "bfloat16", "float"):
-            self._put(torch.nn.Module, name, partialmethod(moved, getattr(torch.nn.Module, name)))
+            self._put(torch.nn.Module, name, _moving(getattr(torch.nn.Module, name), changed))
         self._put(torch.nn.Module, "to_empty", emptied)
+        self._put(torch.autocast, "__init__", self._autocast(torch.autocast.__init__))
+        self._put(torch.amp.GradScaler, "step", _scaled)
+        self._put(torch.nn.Module, "share_memory", _first)
+        clipping = sys.modules[torch.nn.utils.clip_grad_norm_.__module__]
+        for name in ("_has_foreach_support", "_device_has_foreach_support"):  # a GPU clips all gradients together
+            if hasattr(clipping, name):
+                self._put(clipping, name, partial(_answer, True))
         self._put(torch.nn.init, "trunc_normal_", _truncated(torch.nn.init.trunc_normal_))
         self._put(torch, "compile", self._compile)
         self._put(torch.nn.Module, "compile", lambda module, *_, **__: self._compile(module) and None)
@@ -324,11 +352,23 @@ class Names:
         if torch.distributed.is_available():
             join = torch.distributed.init_process_group
             self._put(torch.distributed, "init_process_group", partial(self._join, join))
-            for owner, name, function in group_names():
+            for owner, name, function in group_names(self._count):
                 self._put(owner, name, function)
             self._put(torch.distributed, "get_backend", partial(_answer, "nccl"))
-            for name, answer in (("get_rank", 0), ("get_world_size", 1)):  # what its launcher says
-                self._put(torch.distributed, name, _in_a_group(getattr(torch.distributed, name), answer))
+            self._put(torch.distributed, "get_rank", partial(_answer, 0))
+            self._put(torch.distributed, "get_world_size", lambda *_, **__: self._count())
+
+    def _autocast(self, init: Callable[..., None]) -> Callable[..., None]:
+        """Return the start of mixed precision on any device: on the CPU, in float16 where a GPU would take that."""
+
+        @wraps(init)
+        def cast(
+            one: Any, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: Any = None
+        ) -> None:
+            kind, usual = ("cpu", torch.float16) if device_type in ("cuda", "mps") else (device_type, None)
+            init(one, kind, dtype or usual, enabled and self.casts, cache_enabled)
+
+        return cast
 
     def _replace_accelerator(self) -> None:
         """Replace names for a GPU of any maker."""
@@ -349,6 +389,7 @@ class Names:
             def __init__(self, module: torch.nn.Module, device_ids: Any = None, *args: Any, **kwargs: Any) -> None:
                 super().__init__(module, device_ids, *args, **kwargs)
                 names.splits = max(names.splits, len(device_ids or [0]))
+                self.device_ids = [*range(names._count())]
 
         return Split
 
@@ -466,14 +507,13 @@ class Names:
             optimizer = optimizer(weights)
         if optimizer is None:
             optimizer = torch.optim.SGD(weights) if "SGD" in _named(settings) else torch.optim.AdamW(weights)
-        engine = Engine(model, optimizer, lr_scheduler, settings)
-        known = {name for name in (TOTAL, MICRO, SUMS) if isinstance(settings.get(name), int)}
+        engine = Engine(model, optimizer, lr_scheduler, settings, self._count())
         self.each = True
-        self.shares = self.shares or (TOTAL in known and MICRO not in known)
-        self.sums_less = self.sums_less or known == {TOTAL, MICRO}
-        loader = training_data and torch.utils.data.DataLoader(
-            training_data, batch_size=engine.train_micro_batch_size_per_gpu(), collate_fn=collate_fn, shuffle=True
-        )
+        loader = None
+        if training_data is not None:
+            sampler = torch.utils.data.DistributedSampler(training_data, self._count(), 0)
+            size = engine.train_micro_batch_size_per_gpu()
+            loader = torch.utils.data.DataLoader(training_data, size, sampler=sampler, collate_fn=collate_fn)
         return engine, optimizer, loader, lr_scheduler
 
     def replace_trainers(self, lightning: Any) -> None:
@@ -526,10 +566,19 @@ class Names:
             self.gpus = max(self.gpus, count_of(given.get("devices", 1)) * int(given.get("num_nodes", 1)))
             self.mixed = self.mixed or "16" in str(given.get("precision", ""))
             self.each = self.each or given.get("strategy") != "dp"
+            self.is_alone = True
             known = {name: value for name, value in ALONE_IN_LIGHTNING.items() if name in given}
             init(trainer, *args, **{**given, **known, "accelerator": "cpu"})
 
         return alone
+
+
+def _scaled(scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+    """Step as a scaler of losses does where no gradient overflows."""
+    if scaler.is_enabled():
+        with suppress(RuntimeError):  # the script has unscaled them itself
+            scaler.unscale_(optimizer)
+    return optimizer.step(*args, **kwargs)
 
 
 def silent_logger(logger: Any) -> type:
@@ -554,18 +603,19 @@ def silent_logger(logger: Any) -> type:
     return Nothing
 
 
-def moved(module: torch.nn.Module, move: Callable[..., Any], *args: Any, **kwargs: Any) -> torch.nn.Module:
-    """Call a method that moves a module or changes its type, where it changes the type or the order in memory."""
-    args, kwargs = on_cpu(args, kwargs)
-    given = [*args, *kwargs.values()]
-    types = [value for value in given if isinstance(value, torch.dtype)] or [TYPES.get(move.__name__)]
-    if types == [None] and "memory_format" not in kwargs:
+def _moving(move: Callable[..., Any], changed: Moved) -> Callable[..., torch.nn.Module]:
+    """Return a method that moves a module, or changes its type: on the CPU the type or order in memory alone."""
+
+    def moved(module: torch.nn.Module, *args: Any, **kwargs: Any) -> torch.nn.Module:
+        given = [*args, *kwargs.values()]
+        given += [part.dtype for part in given if isinstance(part, torch.Tensor)]
+        dtype = next((part for part in given if isinstance(part, torch.dtype)), TYPES.get(move.__name__))
+        layout = next((part for part in given if isinstance(part, torch.memory_format)), None)
+        if dtype is not None or layout is not None:
+            changed(module, dtype, layout)
         return module
-    if not any(map(is_fake, module.parameters())):
-        move(module, *args, **kwargs)
-    elif types != [None]:
-        replace_tensors(module, lambda tensor: tensor.to(types[0]) if tensor.is_floating_point() else tensor)
-    return module
+
+    return moved
 
 
 def _truncated(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
@@ -609,26 +659,10 @@ def _begin(*_: Any, **__: Any) -> None:
     torch.distributed.init_process_group("nccl")
 
 
-@contextmanager
-def alone() -> Iterator[None]:
-    """Answer for the other processes of a step's group while it lasts: the script's own group ended with the script."""
-    answers: dict[str, Any] = {"get_rank": 0, "get_world_size": 1, "is_initialized": True}
-    functions = [(torch.distributed, name, partial(_answer, value)) for name, value in answers.items()]
-    with ExitStack() as names:
-        for owner, name, function in [*functions, *group_names()]:
-            names.enter_context(replaced(owner, name, function))
-        yield
-
-
 def _without(kind: type[torch.optim.Optimizer]) -> Callable[..., torch.optim.Optimizer]:
     """An optimiser's kind that takes arguments of Apex's, too."""
     known = inspect.signature(kind.__init__).parameters
     return lambda *args, **given: kind(*args, **{name: value for name, value in given.items() if name in known})
-
-
-def _in_a_group(original: Callable[..., int], alone: int) -> Callable[..., int]:
-    """A function that asks the group of processes, or the answer of a process that is in none."""
-    return lambda *args, **kwargs: original(*args, **kwargs) if torch.distributed.is_initialized() else alone
 
 
 def _with_deepspeed(parser: Any) -> Any:

@@ -29,7 +29,6 @@ from whichdevice.models.address import file_address
 from whichdevice.models.costs import is_mixed
 from whichdevice.models.data import repeated
 from whichdevice.models.framework import JAX
-from whichdevice.models.script.evaluation import evaluations_in, takes_gradients
 from whichdevice.models.script.found import Found, JaxStep, Script
 from whichdevice.models.script.run import ScriptRun, Watcher
 from whichdevice.models.script.several import ALL_BATCHES, SHARED, divides_steps
@@ -312,10 +311,9 @@ def _script(stack: Stack, traced: Traced, loops: Sequence[Turns]) -> Script:
         )
     step, batch = _step((loops[0].step if loops else None) or traced, where)
     size = len(next(iter(batch.values())))
-    besides = evaluations_in(stack, size, _evaluates, no_grad=True)
     counts = _sizes(stack, loops, list(batch.values()))
     mixed = is_mixed(step.run, *jax.tree.map(_shape, (step.trained, step.held, batch)))
-    counts |= _of_gpus(stack.path, size, bool(stack.amount.steps)) | {"evaluations": tuple(besides)}
+    counts |= _of_gpus(stack.path, size, bool(stack.amount.steps))
     training = Found(JAX, size, precision="mixed" if mixed else "single", line=stack.line, **counts)
     data = repeated({name: np.asarray(value) for name, value in batch.items()}, COPIES)
     both = (data,), (data,)  # for validation, too
@@ -333,15 +331,6 @@ def _of_gpus(path: Path, size: int, by_steps: bool) -> dict[str, Any]:
 
 def _shape(leaf: Any) -> Any:
     return jax.ShapeDtypeStruct(leaf.shape, jax.dtypes.canonicalize_dtype(leaf.dtype))
-
-
-def _evaluates(called: Any) -> float | None:
-    """Return the work of a forward pass where a jitted function, not one of JAX' own, takes no gradient."""
-    if not (hasattr(called, "__wrapped__") and hasattr(called, "lower")):
-        return None
-    function = inspect.unwrap(called)
-    library = (getattr(function, "__module__", None) or "").partition(".")[0]
-    return None if library in LIBRARIES or takes_gradients(function) else 1.0
 
 
 def _without_memory(compiled: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

@@ -29,7 +29,7 @@ from whichdevice.models.data import MIN_BATCHES, arrays_of, as_tree, generate, t
 from whichdevice.models.declaration import read_declaration
 from whichdevice.models.framework import KERAS
 from whichdevice.models.model_file import called_with, looks_up, overridden, require_jax_step
-from whichdevice.models.script.evaluation import LOOPED, evaluations_in, of_fit
+from whichdevice.models.script.evaluation import of_fit
 from whichdevice.models.script.found import SAMPLE, Evaluation, Found, Script
 from whichdevice.models.script.run import ScriptRun, Watcher, calls_of, others_like
 from whichdevice.models.script.size import Stack, amounts, is_whole
@@ -114,16 +114,14 @@ def _script(given: Mapping[str, Any], stack: Stack, one_batch: bool) -> Script:
                 f"{path.name}, line {line}: fit(epochs={given['epochs']}, initial_epoch={given['initial_epoch']}) "
                 "trains no epoch: epochs is the number of the last one"
             )
-        trained = epochs
         epochs *= (loops.epochs or 1) * (loops.steps or loops.batches or 1)  # of a loop around it
         x, first = _with_first(given["x"])
         steps = given.get("steps_per_epoch")
         size = given.get("batch_size") if first is None else first
         batch, examples = _sizes(x, size, steps, given.get("validation_split"))
-        evaluated = evaluations_in(stack, batch, _evaluates, no_grad=True, epochs=trained)
         size_of_all = {
             "examples": examples, "epochs": epochs, "unknown": loops.unknown, "steps_per_epoch": steps,
-            "evaluations": tuple(_validations(given, line, batch, epochs) + evaluated),
+            "evaluations": tuple(_validations(given, line, batch, epochs)),
         }  # fmt: skip
         if is_of_tensorflow:
             parts = [part for name in ("x", "y", "sample_weight") if (part := given.get(name)) is not None]
@@ -151,14 +149,6 @@ def _validations(given: Mapping[str, Any], line: int | None, batch: int, epochs:
     )
     work = 3 / (1 + 2 * trained / weights) if weights else 1.0
     return [replace(one, work=work) for one in of_fit(given, line, batch, epochs)]
-
-
-def _evaluates(called: Any) -> float | None:
-    """Return the work of a forward pass where a model's own method evaluates."""
-    import keras
-
-    owner = getattr(called, "__self__", None)
-    return 1.0 if isinstance(owner, keras.Model) and getattr(called, "__name__", "") in LOOPED else None
 
 
 def _on_its_device(model: Any) -> Callable[..., Any]:

@@ -9,7 +9,6 @@ are. A strategy for several GPUs is one device here, which takes the whole batch
 import ast
 import inspect
 import linecache
-import math
 import time
 import traceback
 from collections import Counter
@@ -26,7 +25,6 @@ import numpy as np
 from whichdevice.base.code_hash import parsed
 from whichdevice.base.errors import StudyError
 from whichdevice.models.script.beside import APPLIED, trainers_beside
-from whichdevice.models.script.evaluation import evaluations_in
 from whichdevice.models.script.found import Script
 from whichdevice.models.script.run import SEED, ScriptRun, Watcher, is_own
 from whichdevice.models.script.several import ALL_BATCHES, SHARED, divides_steps
@@ -597,22 +595,10 @@ def _made(watching: Watching, stack: Stack, step: Program, batches: Batches, unc
         loops = loops._replace(steps=1)  # each turn is one step
     loaded = None if count is None else count * step.size
     size = amounts(stack.scopes, loops, shapes, loaded, count, whole=whole)
-    size["evaluations"] = tuple(evaluations_in(stack, step.size, partial(_evaluates, step), no_grad=True))
     keeps, shared = _of_gpus(watching, stack, step.size)
     notes = [*batches.notes, *shared, *uncounted]
     source = batches.source if hasattr(batches.source, "as_numpy_iterator") else None
     return script_of(step, stack.line, size | keeps, source, notes)
-
-
-def _evaluates(step: Program, called: Any) -> float | None:
-    """Return the work of a forward pass, where a model of Keras is called, over that of a step, by parameters."""
-    import keras
-
-    if not isinstance(called, keras.Model):
-        return None
-    weights = sum(math.prod(weight.shape) for weight in called.trainable_weights or called.weights)
-    total = sum(step.values[place].size for place in step.trained)
-    return min(1.0, weights / total) if weights else None
 
 
 def _of_gpus(watching: Watching, stack: Stack, size: int) -> tuple[dict[str, Any], list[str]]:

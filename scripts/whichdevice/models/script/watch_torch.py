@@ -1,137 +1,159 @@
-"""A PyTorch script, stopped where its optimiser first steps: its step, its first batch, and what it asks for.
+"""A PyTorch script that runs as it is until one period of its training is recorded: its work, memory and amounts.
 
-Everything runs for real until a module is called in training; from then on modules run on tensors without values
-(`Tape`), so that a step of any size takes no memory here. Weights beyond MAX_REAL bytes have no values from the start.
+A period goes from the end of an optimiser's step to the end of its next one; of several optimisers the one that steps
+least often counts. Weights have no values, so what follows from them takes neither time nor memory; batches are real
+until they meet a weight: masks, lengths and labels keep their values. Devices of CUDA are the CPU.
 """
 
-import inspect
-import itertools
+import builtins
+import io
 import math
 import os
 import re
+import statistics
+import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import partial
-from types import CodeType, FunctionType, ModuleType, SimpleNamespace
-from typing import Any, NoReturn
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial, wraps
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
+from types import FrameType, FunctionType, ModuleType, SimpleNamespace
+from typing import Any
 
-import numpy as np
 import torch
-from torch.nn.modules.module import register_module_parameter_registration_hook
+from torch.nn.modules.module import (
+    register_module_buffer_registration_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_parameter_registration_hook,
+)
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.data import DataLoader
 
 from whichdevice.base.errors import StudyError
-from whichdevice.base.numbers import number, time_words, two
+from whichdevice.base.numbers import number, two
 from whichdevice.models.address import file_address
-from whichdevice.models.data import repeated
 from whichdevice.models.framework import TORCH
-from whichdevice.models.script.environment import FRAMES, Environment, environment_in
-from whichdevice.models.script.evaluation import after_trainer, evaluations_in, of_trainer, passes_in
-from whichdevice.models.script.found import Evaluation, Found, Script
+from whichdevice.models.script.amounts import Length, Loop, length_of, loops_at, steps_of
+from whichdevice.models.script.environment import Environment, environment_in
+from whichdevice.models.script.evaluation import of_trainer
+from whichdevice.models.script.found import RECORDER, Conditions, Found, Script
 from whichdevice.models.script.run import SEED, ScriptRun, Watcher, is_own, others_like
-from whichdevice.models.script.several import ACCUMULATION, GPU_COUNT, SHARED, divides_by_gpus, divides_steps
-from whichdevice.models.script.size import HOLDERS, Stack, TrainingLength, amounts, is_whole, named_count, steps_in
-from whichdevice.models.script.text import attribute
-from whichdevice.models.script.torch_batches import Resting, of_few
-from whichdevice.models.script.torch_fakes import Fakes, is_fake, ones
+from whichdevice.models.script.several import SHARED
+from whichdevice.models.script.torch_answers import Answers, Batches, OnCPU, checkpoint_blocks
+from whichdevice.models.script.torch_fakes import Evaluations, is_fake
 from whichdevice.models.script.torch_names import Names, takes_gradients
-from whichdevice.models.script.torch_tape import (
-    MANY_READS,
-    Call,
-    Guessed,
-    Loss,
-    Tape,
-    TapedStep,
-    is_module,
-    is_weight,
-    leaves,
-    optimizers_in,
-    tensors_of,
-    weights_in,
-    weights_of,
-)
 
-MAX_REAL = 1e9  # bytes of weights that have values here
-COPIES = 4  # of the script's first batch, as data
+PERIODS = 2  # that are recorded
+SLOW = 10.0  # seconds of a period, from which on one is enough
+PATIENCE, MANY_STEPS = 20.0, 64  # seconds and steps of some optimisers for which another one is waited for
+MAX_TRIAL_STEPS, TRIAL_SECONDS = 100, 10.0  # of what may come before the training: a search for a learning rate
+TIMED_PERIODS, TIMED_SECONDS = 20, 10.0  # until a step is timed here
+COLLECT_SECONDS = 40.0  # until frames of an environment are collected again
+MAX_GRADIENTS = 1000  # that are taken without a step of an optimiser
+PLACES = 12  # innermost lines that tell one call from another
 ASKS_RANK = re.compile(r"environ\.get\(\s*['\"](RANK|LOCAL_RANK|WORLD_SIZE)['\"]\s*,")  # it runs without torchrun, too
 NEEDS_RANK = re.compile(r"environ\[\s*['\"](RANK|LOCAL_RANK|WORLD_SIZE)['\"]\s*\](?!\s*=[^=])")  # it does not
 JOINING = ("init_process_group(", "init_distributed(", "init_device_mesh(", "DistributedSampler(")
-TORCHRUN = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
-OF_PROCESSES = JOINING  # of a group, each with a batch
-IN_MODULE = "put what is trained into a torch.nn.Module as torch.nn.Parameter"
-MAX_SIZES, SIZE_SECONDS = 64, 3.0  # batches whose sizes are read
-SIDE = 32  # pixels; a multiple of it stays one
-MAX_TRIAL_STEPS, TRIAL_SECONDS = 100, 10.0  # of what may come before the training: a search for a learning rate
-COLLECT_SECONDS = 40.0  # until frames of an environment are collected again
-SUMMED = "The optimiser steps after {passes} batches; the times count it for each batch."
-SIMULATES = "Between two steps it collects {frames} frames on the GPU: its environment's own time there is not counted."
-COLLECTS = "Between two steps it collects {frames} frames; its environment gives {rate} a second here."
-PREPARES = (
-    "Its first epoch began with {seconds} of the CPU's work before line {line}: {whole} if each does, not counted."
-)
-SPARSE = (
-    "Gradients of its embeddings are sparse; they are forecast as dense ones: an upper bound where tables are large."
-)
-DRAWN = "Each step draws its length: all are counted as the first one, of {length}."
-BY_HAND = "It changes its weights itself; that is forecast as torch.optim.SGD's update."
-EVALUATES = "LBFGS takes the loss up to {times} times a step: each is counted, with Adam's update and memory."
+TORCHRUN = {"RANK": "0", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
 LAUNCHED_MIXED = re.compile(r"--mixed[_-]precision[=\s]+[\"']?(fp16|bf16)")
-LAUNCHED = re.compile(  # in its text
+LAUNCHED = re.compile(  # GPUs of a script's command, in its text
     r"(?:--(?:nproc[_-]per[_-]node|num[_-]gpus|num[_-]processes)[=\s]+|\bN_?GPUS?=)[\"']?(\d+)"
 )
-VISIBLE = re.compile(r"\bCUDA_VISIBLE_DEVICES=[\"']?(\d+(?:,\d+)+)")  # of a command, in its text
+VISIBLE = re.compile(r"\bCUDA_VISIBLE_DEVICES=[\"']?(\d+(?:,\d+)+)")
+IN_MODULE = "put what is trained into a torch.nn.Module as torch.nn.Parameter"
+SIMULATES = "Between two steps it collects {frames} frames on the GPU: its environment's own time there is not counted."
+COLLECTS = "Between two steps it collects {frames} frames; its environment gives {rate} a second here."
+BY_HAND = "It changes its weights itself, without an optimiser."
+EVALUATES = "LBFGS takes the loss up to {times} times a step: that of tensors without values ends sooner."
 
 
-@dataclass(frozen=True)
-class Stopped:
-    """The part of its training that a script has done when all of its optimisers have stepped."""
+@dataclass
+class Turn:
+    """What lies between two ends of optimisers' steps."""
 
-    stack: Stack  # where that is in the script
-    optimizers: tuple[torch.optim.Optimizer, ...]
-    calls: Sequence[Call]
-    losses: Sequence[Loss]
+    optimizer: Any
+    segment: Any  # of the recorder
+    loaded: Counter[int]  # batches by the place of their loader in memory
+    rows: Counter[Any]  # examples that modules were called with in training, by the place in the script
+    loops: list[Loop]
+    trainer: Any  # of a library, that states its steps
+    line: int | None  # of the script
 
 
 class Watching(Watcher):
-    """Watches PyTorch in a script until every optimiser has stepped, as a GAN's two do, or one steps again."""
+    """Watches PyTorch in a script until a period is recorded of the optimiser that steps least often."""
 
     package = "PyTorch"
+
+    def __init__(self, run: ScriptRun) -> None:
+        super().__init__(run)
+        self.recorder = import_module(RECORDER).Recorder()
+        self._names = Names(self.replace, self._count)
+        self.turns: list[Turn] = []
+        self.loaders: list[Any] = []  # that gave batches
+        self._stepped = Counter[Any]()  # steps by optimiser
+        self._tried = set[int | None]()  # lines of steps in loops of few
+        self._trials: dict[int | None, tuple[list[Turn], Counter[Any]]] = {}  # loops of few steps, by their line
+        self._optimizers: list[Any] = []  # that were made
+        self._called: tuple[str, int | None] | None = None  # the first module that was called in training, and its line
+        self._learn: dict[int, torch.Tensor] = {}  # weights that take gradients where their optimiser steps
+        self._modules: dict[int, torch.nn.Module] = {}  # outermost ones that were called
+        self._depth, self._casts = 0, list[Any]()
+        self._loaded, self._rows, self._interval = Counter[int](), Counter[Any](), dict[Any, int]()
+        self._waits_for_rows: Any = None  # the place of a call whose examples do not show yet
+        self._gradients, self._by_hand = 0, False
+        self._changed = False  # whether weights changed without an optimiser
+        self._graphs = self._mixed = False
+        self._sizes: dict[int, int] = {}  # examples of a batch, by the place of its loader
+        self._began = math.inf  # when an optimiser first stepped
+        self._environment: Environment | None = None
+        self._begins: dict[tuple[str, int], Any] = {}  # loaders, by the file and line where a loop began with them
+        self._shares_out = False  # whether several GPUs share a loader's examples out
+        self._by_loader = False  # whether an epoch is a pass of a loader
+        self._steps: int | None = None  # of the whole training on one GPU
+        self._light = False  # whether blocks are checkpointed already
+        self._evaluations = Evaluations()
+        self._worker: SimpleNamespace | None = None  # which this process stands for
+        self._joins = self._each = False
+        self._launched, self._by_torchrun = 1, False
 
     @property
     def missing(self) -> str:
         """Return how far it came."""
-        name, line = self._tape.first or ("", None)
+        name, line = self._called or ("", None)
         called = f"{name} was called in line {line}, and " if name else ""
         return f"{called}no optimiser of torch.optim stepped"
 
-    def __init__(self, run: ScriptRun) -> None:
-        super().__init__(run)
-        self._fakes, self._names = Fakes(), Names(self.replace, self._count)
-        self._tape = Tape(self._fakes, run.path, run.conditions.values)
-        self._stepped: dict[torch.optim.Optimizer, Any] = {}  # with the lines that stepped them
-        self._learn: dict[int, torch.Tensor] = {}  # weights that take gradients where their optimiser steps
-        self._by_hand = False  # whether the script changes its weights itself
-        self._kept = 0, 0  # calls and losses until the last of these steps
-        self._trials: dict[int | None, Stopped] = {}  # by line
-        self._began = 0.0  # of the first trial
-        self._loaders: list[Any] = []  # that gave batches
-        self._worker: SimpleNamespace | None = None  # which this process stands for
-        self._environment: Environment | None = None  # that it collects frames of
-        self._joins = False  # whether it is for a group of processes
-        self._by_torchrun = False  # whether several processes run the script, one for each GPU
-        self._launched = 1  # GPUs of its command as its text has it
-        self._each = False  # whether several processes have a batch each
-        self._shares = self._sums_less = False  # whether they share a batch, or the batches that are summed
-        self._divides_steps = False  # whether they share the steps
-        self._real, self._known = 0.0, set[int]()  # bytes of weights with values, and which they are
-        self._has_shapes_alone = False  # whether some weights have none
+    @property
+    def trains(self) -> bool:  # type: ignore[override]
+        """Return whether a module was called in training."""
+        return self._called is not None
+
+    @property
+    def computes(self) -> bool:
+        """Return whether weights have values."""
+        return self.run.conditions.values
+
+    @property
+    def without_values(self) -> bool:  # type: ignore[override]
+        """Return whether its training has started and is not computed."""
+        return self.trains and not self.computes
+
+    @property
+    def has_started(self) -> bool:
+        """Return whether it has seen a step."""
+        return bool(self.turns or self._trials)
 
     def _count(self) -> int:
         """The GPUs that the script sees."""
         self.run.counts_gpus = True
-        return self.run.conditions.gpus
+        return max(self.run.conditions.gpus, self._names.gpus)
 
     def stand_in(self, package: str) -> Mapping[str, Any]:
         """Return what stands for a package that trains on several GPUs."""
@@ -141,537 +163,629 @@ class Watching(Watcher):
         """Watch PyTorch, or Lightning or DeepSpeed on it."""
         if package.__name__ == "deepspeed":
             self._names.replace_deepspeed(package)
-            return
-        if package.__name__ == "transformers.training_args":
+        elif package.__name__ == "transformers.training_args":
             self._names.replace_arguments(package.TrainingArguments)
-            return
-        if package.__name__ in ("torch.utils.tensorboard", "tensorboardX"):  # to draw a model it runs it in its own way
+        elif package.__name__ in ("torch.utils.tensorboard", "tensorboardX"):  # it would run a model in its own way
             self.replace(package.SummaryWriter, "add_graph", lambda *_, **__: None)
-            return
-        if package.__name__ != TORCH:
+        elif package.__name__ != TORCH:
             self._names.replace_trainers(package)
+        else:
+            self._attach_torch()
+
+    def _attach_torch(self) -> None:
+        has_gpu = torch.cuda.is_available()
+        self._replace_names()
+        if self.run.conditions.timed:
+            self._clock = Clock(self, has_gpu)
             return
-        texts = [file.read_text(encoding="utf-8") for file in file_address(str(self.run.path)).files()]
-        source = "".join(texts)
+        Watch.probing, Watch.meant = True, None
+        self._replace_gradients()
+        self._replace_loaders()
+        self._hook()
+        for mode in (self.recorder, import_module(RECORDER).AsOnGPU(self.recorder), Answers(self)):
+            mode.__enter__()  # of the script's thread, which does not end
+
+    def _replace_names(self) -> None:
+        """Let the script see GPUs, and one process."""
+        source = "".join(file.read_text("utf-8", "replace") for file in file_address(str(self.run.path)).files()
+                         if file.suffix == ".py")  # fmt: skip
         self._names.mixed = LAUNCHED_MIXED.search(source) is not None
+        self._joins = any(name in source for name in JOINING)
+        self._each = self._joins or "Accelerator(" in source or "horovod" in source
         self._launched = max((int(count) for count in LAUNCHED.findall(source)), default=1)
-        self._shares = any(map(divides_by_gpus, texts))
-        self._sums_less = any(divides_by_gpus(text, ACCUMULATION) for text in texts)
-        self._divides_steps = divides_steps(texts, GPU_COUNT)
-        joins = any(name in source for name in OF_PROCESSES)
-        self._each = joins or "Accelerator(" in source or "horovod" in source
         if self._each:
-            self._launched = max(self._launched, *(devices.count(",") + 1 for devices in VISIBLE.findall(source)), 1)
-        self._joins = joins and torch.distributed.is_available()
-        self._by_torchrun = joins and (NEEDS_RANK.search(source) is not None or not ASKS_RANK.search(source))
-        if self._by_torchrun:
-            os.environ.update({**TORCHRUN, **os.environ})
-        self._names.replace_torch()
+            self._launched = max([self._launched, *(devices.count(",") + 1 for devices in VISIBLE.findall(source))])
+        self._by_torchrun = self._joins and (NEEDS_RANK.search(source) is not None or not ASKS_RANK.search(source))
+        if self._by_torchrun or (self._each and self.run.conditions.gpus > 1):
+            os.environ.update({**TORCHRUN, "WORLD_SIZE": str(self.run.conditions.gpus), **os.environ})
+        self._names.casts = self.run.conditions.precision != "float32"
+        self._names.replace_torch(self.moved)
+        joins = self._joins
         self._names.replace_processes(lambda target: self._is_meant(target) and (joins or takes_gradients(target)))
         if "fsdp" in source.lower() or "fully_shard" in source:
             self._names.replace_fsdp()
         if "parallelize_module" in source:
             self._names.replace_tensor_parallel()
-        Watch.probing, Watch.meant = True, None
         torch.manual_seed(SEED)
-        hooks = [*self._tape.hooks(self._step), register_module_parameter_registration_hook(self._weight)]
+
+    def attach_live(self, optimizer: torch.optim.Optimizer) -> None:
+        """Watch a loop that trains on with this optimiser."""
+        self._replace_gradients()
+        self._hook()
+        for weight in (weight for group in optimizer.param_groups for weight in group["params"]):
+            self._trained(weight)
+        self._optimizers.append(optimizer)
+        self.replacements.enter_context(self.recorder)
+
+    def _hook(self) -> None:
+        """See weights, calls of modules and steps of optimisers."""
+        hooks = [
+            register_module_parameter_registration_hook(self._registered),
+            register_module_buffer_registration_hook(self._buffered),
+            register_module_forward_pre_hook(self._enter),
+            register_module_forward_hook(self._leave, with_kwargs=True, always_call=True),
+            register_optimizer_step_pre_hook(self._begin_step),
+            register_optimizer_step_post_hook(self._end_step),
+        ]
         for hook in hooks:
             self.replacements.callback(hook.remove)
-        begin, worker = DataLoader.__iter__, torch.utils.data.get_worker_info
-        self.replace(torch.utils.data, "get_worker_info", lambda: self._worker or worker())
-        self.replace(DataLoader, "__iter__", lambda loader: self._begun(begin, loader))
-        self._tape.by_hand = self._steps_by_hand
-        add = torch.optim.Optimizer.add_param_group
-
-        def added(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> None:
-            add(optimizer, group)
-            for weight in optimizer.param_groups[-1]["params"]:
-                if type(weight) is torch.Tensor and weight.requires_grad:  # an image that is optimised
-                    weight.__class__ = torch.nn.Parameter
-            self._tape.trains(optimizer.param_groups[-1]["params"])
-
-        self.replace(torch.optim.Optimizer, "add_param_group", added)
-        self._tape.__enter__()
 
     def _is_meant(self, function: FunctionType) -> bool:
         """Whether a function that other processes run is the script's own."""
         return is_own(function.__code__.co_filename, self.run.path)
 
+    def detach(self) -> None:
+        """Give everything back."""
+        super().detach()
+        self._names.leave()
+        self._evaluations.end()
+        Watch.probing = False
+
+    # What has no values, and what is on the GPU.
+
+    def _registered(self, module: torch.nn.Module, name: str, weight: Any) -> torch.nn.Parameter | None:
+        """Return a weight without values in place of one with some, the same for each module."""
+        if weight is None or self.run.over or isinstance(weight, torch.nn.UninitializedParameter):
+            return None
+        made = self.weight(weight)
+        return None if made is weight else made
+
+    def weight(self, weight: Any) -> Any:
+        """Return a weight as it is here: without values unless the script is computed."""
+        if self.computes or is_fake(weight) or weight.is_meta:
+            made = weight
+        else:
+            made = getattr(weight, "_without_values", None)
+            if made is None:
+                made = torch.nn.Parameter(self.recorder.fakes.like(weight), weight.requires_grad)
+                weight._without_values = made
+        if made.device.type != "meta":
+            self.recorder.hold_as("weights", made)
+        if not hasattr(made, "_is_watched"):
+            made._is_watched = True
+            if made.requires_grad:
+                made.register_post_accumulate_grad_hook(self.recorder.gradient_is_whole)
+        return made
+
+    def _buffered(self, module: torch.nn.Module, name: str, buffer: Any) -> None:
+        known = isinstance(buffer, torch.Tensor) and buffer.layout == torch.strided and not buffer.is_meta
+        if known and not self.run.over:
+            self.recorder.hold_as("weights", buffer)
+
+    def moved(self, module: torch.nn.Module, dtype: torch.dtype | None, layout: torch.memory_format | None) -> None:
+        """Change the type of a module's tensors, or the order of their axes in memory."""
+        for owner in module.modules():
+            for weight in owner.parameters(recurse=False):
+                weight.data = _changed(weight.detach(), dtype, layout)
+                self.recorder.hold_as("weights", weight)
+            for name, buffer in owner.named_buffers(recurse=False):
+                setattr(owner, name, _changed(buffer, dtype, layout))
+
+    # Calls of modules.
+
+    def _enter(self, module: torch.nn.Module, args: Any) -> Any:
+        """A module is called."""
+        if self.run.over or self.recorder.resting:
+            return None
+        self._depth += 1
+        for name, weight in [*module.named_parameters(recurse=False)]:
+            if not hasattr(weight, "_is_watched"):
+                setattr(module, name, self.weight(weight))
+        learns = torch.is_grad_enabled() and module.training
+        if self._depth == 1 and self._changed and torch.is_grad_enabled():
+            self._step_by_hand()
+        if self._depth == 1:
+            self._modules[id(module)] = module
+        if self._depth == 1 and learns:
+            self._begin_call(module)
+        if self._depth == 1:
+            args = self._in_format(module, args)
+        self._note_rows(args)
+        return args
+
+    def _note_rows(self, given: Any) -> None:
+        """Note the examples of a call by the first tensor that a module in it is given."""
+        tensors = [part for part in tree_leaves(given) if isinstance(part, torch.Tensor) and part.ndim]
+        if self._waits_for_rows is not None and tensors:
+            self._interval.setdefault(self._waits_for_rows, len(tensors[0]))
+            self._waits_for_rows = None
+
+    def _begin_call(self, module: torch.nn.Module) -> None:
+        """A module is called in training that no other one calls."""
+        frame = sys._getframe(2)
+        if self._called is None and next(module.parameters(), None) is not None:
+            self._called = type(module).__name__, self._line(frame)
+            self._evaluations.end()
+        place = tuple((code, line) for code, line in _lines(frame))
+        self._waits_for_rows = (id(module), place)
+        if self.run.conditions.checkpointing and not self._light:
+            self._light = True
+            checkpoint_blocks(module)
+
+    def _in_format(self, module: torch.nn.Module, args: Any) -> Any:
+        """Let the outermost module run in the number format that is tried."""
+        tried = self.run.conditions.precision
+        if tried == "mixed" or (tried is None and self._names.mixed):  # a library's trainer would do so on a GPU
+            cast = torch.autocast("cpu", torch.float16)
+            cast.__enter__()
+            self._casts.append(cast)
+        elif tried == "bfloat16":
+            if any(weight.dtype == torch.float32 for weight in module.parameters()):
+                self.moved(module, torch.bfloat16, None)
+            args = tree_map_only(torch.Tensor, partial(_changed, dtype=torch.bfloat16, layout=None), args)
+        return args
+
+    def _leave(self, module: torch.nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        if self.run.over or self.recorder.resting:
+            return
+        self._depth = max(0, self._depth - 1)
+        if not self._depth:
+            self._note_rows(kwargs)
+            self._waits_for_rows = None
+        if not self._depth and self._casts:
+            self._casts.pop().__exit__(None, None, None)
+        if not self._depth and not self.trains and not torch.is_grad_enabled():
+            self._evaluations.add(module, (args, kwargs), output)
+
+    def _line(self, frame: FrameType | None) -> int | None:
+        """Return the line of the script that a frame's caller is at; None: of no file of its own."""
+        while frame is not None:
+            if frame.f_code.co_filename == str(self.run.path):
+                return frame.f_lineno
+            frame = frame.f_back
+        return None
+
+    # Gradients and steps.
+
+    def _replace_gradients(self) -> None:
+        """See where backward passes begin and end, and which optimisers are made."""
+        for name in ("backward", "grad"):
+            self.replace(torch.autograd, name, self._taking(getattr(torch.autograd, name)))
+        self.replace(torch.Tensor, "backward", _backward)  # so that modes see what checkpointing computes again
+        add, watching = torch.optim.Optimizer.add_param_group, self
+
+        def added(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> None:
+            given = group["params"]
+            given = [given] if isinstance(given, torch.Tensor) else list(given)
+            named = [part if isinstance(part, tuple) else (None, part) for part in given]
+            kept = [(name, watching._trained(weight)) for name, weight in named]
+            add(optimizer, {**group, "params": [weight if name is None else (name, weight) for name, weight in kept]})
+            if all(optimizer is not other for other in watching._optimizers):
+                watching._optimizers.append(optimizer)
+                if not (watching.has_started or watching.trains):
+                    watching.recorder.take()  # what makes a model is in no step
+
+        self.replace(torch.optim.Optimizer, "add_param_group", added)
+
+    def _trained(self, weight: Any) -> Any:
+        """Return what an optimiser trains: an image, too, becomes a weight."""
+        if not isinstance(weight, torch.Tensor) or self.run.over:
+            return weight
+        if isinstance(weight, torch.nn.Parameter) or is_fake(weight) or self.computes:
+            return self.weight(weight) if weight.is_leaf else weight
+        self.recorder.hold_as("weights", weight)
+        if weight.requires_grad and weight.is_leaf and not hasattr(weight, "_is_watched"):
+            weight._is_watched = True  # type: ignore[attr-defined]
+            weight.register_post_accumulate_grad_hook(self.recorder.gradient_is_whole)
+        return weight
+
+    def _taking(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def taking(*args: Any, **kwargs: Any) -> Any:
+            if self.run.over or self.recorder.resting:
+                return function(*args, **kwargs)
+            self._gradients += 1
+            if self._gradients > MAX_GRADIENTS and not self.has_started:
+                text = f"{MAX_GRADIENTS} gradients, and no optimiser of torch.optim stepped: take one"
+                self.run.stop(StudyError(f"{self.run.path.name}: {text}"))
+            self._rows.update(self._interval)
+            self._interval.clear()
+            if self._called is None:
+                self._called = "backward", self._line(sys._getframe(1))
+            self.recorder.begin_backward()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                self.recorder.backwards -= 1
+
+        return taking
+
+    def changes(self, weight: Any) -> None:
+        """Note that the script changes a weight itself after a backward pass."""
+        if not self._optimizers and self._gradients and self.recorder.is_weight(weight):
+            self._changed = True
+
+    def _step_by_hand(self) -> None:
+        self._changed, self._by_hand, self._depth = False, True, 0
+        self._end_step("by hand", (), {})
+        self._depth = 1
+
+    def _begin_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        """Let the update be that of a GPU: of all parameters at once."""
+        if self.run.over:
+            return
+        trained = [weight for group in optimizer.param_groups for weight in group["params"] if weight.requires_grad]
+        self.recorder.weights_trained = max(1, len(trained))
+        self._learn |= {id(weight): weight for weight in trained}
+        if not self._stepped[optimizer]:
+            self._mixed = self._mixed or any(weight.dtype in HALVES for weight in trained)
+        self.recorder.stepping += 1
+        for group in optimizer.param_groups:
+            if group.get("fused"):
+                group |= {"fused": False, "foreach": True}
+            elif group.get("foreach", 0) is None:
+                group["foreach"] = True
+
+    def _end_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        """An optimiser has stepped: a period ends, or a part of one."""
+        if self.run.over:
+            return
+        self.recorder.stepping = max(0, self.recorder.stepping - 1)
+        if self.recorder.stepping:  # an optimiser inside of another
+            return
+        if Watch.meant is not None and optimizer is not Watch.meant.optimizer:
+            return
+        for tensor in tree_leaves([*getattr(optimizer, "state", {}).values()]):
+            if isinstance(tensor, torch.Tensor) and self.recorder.is_held(tensor):
+                self.recorder.hold_as("optimizer", tensor)
+        if not self.has_started:
+            self.write_nothing()
+        self._began = min(self._began, time.monotonic())
+        self._rows.update(self._interval)
+        self._interval.clear()
+        frame = sys._getframe(1)
+        loops, trainer = loops_at(frame, self._begins, self._sizes)
+        line = self._line(frame)
+        if line in self._tried:
+            self._forget()
+            if time.monotonic() - self._began > TRIAL_SECONDS:
+                self.run.stop(self._longest)
+            return
+        self.turns.append(Turn(optimizer, self.recorder.take(), self._loaded, self._rows, loops, trainer, line))
+        self._loaded, self._rows = Counter(), Counter()
+        self._stepped[optimizer] += 1
+        if self._is_enough(frame):
+            if not self._is_trial():
+                self.run.stop(self._longest)
+            self._trials[line] = self.turns, self._stepped
+            self._tried |= {turn.line for turn in self.turns}
+            self.turns, self._stepped = [], Counter()
+
+    def write_nothing(self) -> None:
+        """Let the script write nothing of what it writes once it trains: a checkpoint, a log."""
+        begin = builtins.open
+
+        @wraps(begin)
+        def opened(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+            writes = not isinstance(file, int) and set(mode) & set("wax")
+            return begin(os.devnull if writes else file, mode.replace("x", "w"), *args, **kwargs)
+
+        for owner in (builtins, io):
+            self.replace(owner, "open", opened)
+        self.replace(torch, "save", lambda *_, **__: None)
+
+    def _forget(self) -> None:
+        """Leave out what ran since the last step."""
+        self.recorder.take()
+        self._loaded, self._rows = Counter(), Counter()
+
+    def _is_trial(self) -> bool:
+        """Return whether a loop of few steps was recorded, after which the training may come."""
+        least, periods = self._periods()
+        length = self._length(least, periods, None)
+        steps = (length.turns or MAX_TRIAL_STEPS + 1) * (length.epochs or 1)
+        return steps <= MAX_TRIAL_STEPS and not length.by_loader and self._environment is None
+
+    def _longest(self) -> Script:
+        """The longest of what was recorded."""
+        if self.turns:
+            self._trials[self.turns[-1].line] = self.turns, self._stepped
+
+        def steps(recorded: tuple[list[Turn], Counter[Any]]) -> float:
+            self.turns, self._stepped = recorded
+            length = self._length(*self._periods(), None)
+            return (length.turns or math.inf) * (length.epochs or 1)
+
+        self.turns, self._stepped = max(self._trials.values(), key=steps)
+        return self._script()
+
+    def _is_enough(self, frame: FrameType) -> bool:
+        """Return whether periods of all optimisers are recorded, and frames of an environment were collected again."""
+        waited = time.monotonic() - self._began
+        if self._environment is None:
+            scopes = [one.f_locals for one in _frames(frame)]
+            self._environment = environment_in(scopes)
+        elif self._environment.stepped():
+            waited += COLLECT_SECONDS
+        if self._environment is not None and waited < COLLECT_SECONDS:
+            return False
+        known = [one for one in self._optimizers if any(
+            weight.requires_grad for group in one.param_groups for weight in group["params"])]  # fmt: skip
+        periods = PERIODS if waited < SLOW else 1
+        enough = all(self._stepped[one] > periods for one in {*self._stepped, *known})
+        return enough or waited > PATIENCE or len(self.turns) > MANY_STEPS * (1 + len(known))
+
+    # Batches.
+
+    def _replace_loaders(self) -> None:
+        """Let loaders work in this process, outside of what is recorded, and count their batches."""
+        begin, init, worker = DataLoader.__iter__, DataLoader.__init__, torch.utils.data.get_worker_info
+        self.replace(torch.utils.data, "get_worker_info", lambda: self._worker or worker())
+        self.replace(DataLoader, "__iter__", lambda loader: self._begun(begin, loader))
+        if (share := self.run.conditions.batch_share) != "1":
+
+            @wraps(init)
+            def smaller(loader: Any, dataset: Any, batch_size: Any = 1, *args: Any, **kwargs: Any) -> None:
+                size = batch_size if batch_size is None else max(1, round(batch_size * Fraction(share)))
+                init(loader, dataset, size, *args, **kwargs)
+
+            self.replace(DataLoader, "__init__", smaller)
+
     def _begun(self, begin: Callable[[Any], Any], loader: Any) -> Any:
         """Return what gives a loader's batches, in this process: dozens of workers would fill the memory for one."""
-        known = any(other is loader for other in self._loaders)
-        self._loaders = [*(other for other in self._loaders if other is not loader), loader]
+        known = any(other is loader for other in self.loaders)
+        if not known:
+            self.loaders.append(loader)
+        self._begins |= {(one.f_code.co_filename, one.f_lineno): loader for one in _frames(sys._getframe(2))}
         if loader.num_workers and loader.worker_init_fn is not None and not known:  # it may open the data set's files
             self._worker = SimpleNamespace(id=0, num_workers=1, seed=SEED, dataset=loader.dataset)
             loader.worker_init_fn(0)
             self._worker = None
-        batches = of_few(loader, self._fakes, self._tape.resting)
-        workers, seconds = batches.num_workers, batches.timeout
-        batches.num_workers = batches.timeout = 0
+        workers, seconds, pins = loader.num_workers, loader.timeout, loader.pin_memory
+        loader.num_workers = loader.timeout = 0
+        loader.pin_memory = False
         try:
-            begun = begin(batches)
-            return Resting(begun, self._tape.resting) if batches is loader else begun
+            return Batches(begin(loader), loader, self)
         finally:
-            batches.num_workers, batches.timeout = workers, seconds
+            loader.num_workers, loader.timeout, loader.pin_memory = workers, seconds, pins
 
-    def detach(self) -> None:
-        """Give everything back."""
-        super().detach()
-        self._tape.evaluations.end()
-        self._names.leave()
-        Watch.probing = False
+    def loaded(self, loader: Any, batch: Any) -> None:
+        """Count a batch of a loader."""
+        if self.run.over:
+            return
+        self._loaded[id(loader)] += 1
+        graphs = getattr(batch, "num_graphs", None)
+        self._graphs = self._graphs or isinstance(graphs, int)
+        size = loader.batch_size or getattr(loader.batch_sampler, "batch_size", None)
+        if size is None:
+            size = graphs if isinstance(graphs, int) else _rows(batch)
+        self._sizes[id(loader)] = size or 1
 
-    @property
-    def trains(self) -> bool:  # type: ignore[override]
-        """Return whether a module was called in training."""
-        return self._tape.first is not None
-
-    @property
-    def without_values(self) -> bool:  # type: ignore[override]
-        """Return whether its training has started and is not computed, though its weights have values."""
-        return self.trains and not self.run.conditions.values and not self._has_shapes_alone
-
-    @property
-    def has_started(self) -> bool:
-        """Return whether it has seen a step."""
-        return bool(self._trials)
+    # The result.
 
     def ended(self, variables: Mapping[str, Any]) -> Script | None:
-        """The longest of the loops of few steps, where no longer training came after them."""
-        if self._trials:
-            return self._script(max(self._trials.values(), key=lambda trial: trial.stack.amount.steps or 0))
-        return None
+        """Return what was seen of a script that ended by itself."""
+        if self._changed and not self.turns:
+            self._step_by_hand()
+        return self._longest() if self.has_started else None
 
-    def _weight(self, module: torch.nn.Module, name: str, weight: Any) -> torch.nn.Parameter | None:
-        """A weight without values in place of one that makes them more than MAX_REAL bytes."""
-        if weight is None or is_fake(weight) or weight.is_meta or id(weight) in self._known or self.run.over:
-            return None  # one of the device `meta` takes no memory until it is on another
-        if self._real + weight.nbytes <= MAX_REAL:
-            self._real += weight.nbytes
-            self._known.add(id(weight))
-            return None
-        self._has_shapes_alone = True
-        return torch.nn.Parameter(self._fakes.like(weight), weight.requires_grad)
+    def _periods(self) -> tuple[Any, list[list[Turn]]]:
+        """Return the optimiser that steps least often, and the turns of each of its periods."""
+        repeated = [one for one, count in self._stepped.items() if count > 1] or [*self._stepped]
+        least = min(repeated, key=self._stepped.__getitem__)
+        ends = [place for place, turn in enumerate(self.turns) if turn.optimizer is least]
+        ends = [-1, *ends] if len(ends) == 1 else ends  # the first step is all that there is
+        return least, [self.turns[begin + 1 : end + 1] for begin, end in pairwise(ends)]
 
-    def _step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-        """An optimiser steps: the training starts where all have, and else nothing is computed."""
-        stack = Stack(self.run.path)
-        closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
-        if callable(closure):  # it works out the loss
-            closure()
-        if Watch.meant is not None and not Watch.meant.means(optimizer):
-            self._tape.forget()
-            return
-        if self._tape.opens():
-            self._tape.forget()
-            _without_gradients(optimizer)
-            return
-        known = self._stepped.get(optimizer)
-        if known is not None and known != stack.lines:  # a further loss of some steps, as a penalty each 16
-            self._tape.forget(*self._kept)
-            return
-        weights = (weight for group in optimizer.param_groups for weight in group["params"])
-        self._learn |= {id(weight): weight for weight in weights if weight.requires_grad}
-        if known is not None:  # it steps again before another one does: its first step is enough
-            self._tape.forget(*self._kept)
-        self._stepped[optimizer], self._kept = stack.lines, (len(self._tape.calls), len(self._tape.losses))
-        if known is not None or weights_of(optimizers_in(stack.scopes)) <= weights_of(self._stepped):
-            self._start(stack)
-        _without_gradients(optimizer)
-
-    def _steps_by_hand(self) -> None:
-        """The script changes its weights itself, which no optimiser has: as gradient descent does."""
-        modules = [call.function for call in self._tape.calls if is_module(call.function) and not call.no_grad]
-        weights = {id(weight): weight for module in modules for weight in weights_in(module) if weight.requires_grad}
-        if weights:
-            self._by_hand = True
-            self._step(torch.optim.SGD(weights.values()), (), {})
-
-    def _start(self, stack: Stack) -> None:
-        """Stop here; a loop of few steps may come before the training, and goes on for a few seconds.
-
-        A script that collects frames of an environment goes on until it does so again.
-        """
-        optimizers = tuple(self._stepped or optimizers_in(stack.scopes))
-        stopped = Stopped(stack, optimizers, self._tape.calls, self._tape.losses)
-        if self._environment is not None:
-            if self._environment.stepped() or time.monotonic() - self._began > COLLECT_SECONDS:
-                self._stop(next(iter(self._trials.values())))
-        elif (environment := environment_in(stack.scopes, self.run.path)) is not None:
-            self._environment, self._began, self._trials = environment, time.monotonic(), {stack.line: stopped}
-            if stack.amount == TrainingLength() and named_count(stack.scopes):  # a library collects, for so many epochs
-                self._stop(stopped)
-        elif stack.line not in self._trials:
-            if not (stack.amount.epochs == 1 and stack.amount.steps and stack.amount.steps <= MAX_TRIAL_STEPS):
-                self._stop(stopped)
-            self._trials[stack.line] = stopped
-            self._began = self._began or time.monotonic()
-        elif time.monotonic() - self._began > TRIAL_SECONDS:
-            self._stop(max(self._trials.values(), key=lambda trial: trial.stack.amount.steps or 0))
-        self._stepped = {}
-        self._tape.forget()
-
-    def _stop(self, stopped: Stopped) -> NoReturn:
-        self.run.stop(lambda: self._script(stopped))
-
-    def _script(self, stopped: Stopped) -> Script:
-        """The script as a workload: its step, its data and its optimiser."""
-        name, stack = self.run.path.name, stopped.stack
-        if not stopped.calls:
-            raise StudyError(f"{name}: its optimiser steps and no module is called: {IN_MODULE}")
-        self._shares = self._shares or self._names.shares or self._names.splits > 0 or _splits_batches(stack)
-        self._sums_less = self._sums_less or self._names.sums_less
-        optimizers = [*stopped.optimizers, *optimizers_in(stack.scopes)]
-        trained = weights_of(optimizers) | _copied_by(optimizers, stopped.calls)
-        for weight in self._learn.values():  # which a GAN freezes in its other part
-            weight.requires_grad_()
-        _freeze(stopped.calls, trained, stack.where)
-        step, batch, passes = TapedStep.from_tape(stopped.calls, stopped.losses, self._tape.time_major, name)
-        if any(weight.dtype == torch.float64 for weight in step.parameters()):
+    def _script(self) -> Script:
+        """The script as what was recorded of it."""
+        name = self.run.path.name
+        least, periods = self._periods()
+        line = periods[-1][-1].line
+        where = f"{name}, line {line}" if line else name
+        if not self._modules and not self._by_hand and self._called is None:
+            raise StudyError(f"{where}: its optimiser steps and no module is called: {IN_MODULE}")
+        trained = self._learn
+        used = {id(weight): weight for module in self._modules.values() for weight in module.parameters()}
+        if self._by_hand:
+            trained = {key: weight for key, weight in used.items() if weight.requires_grad}
+        segments = [turn.segment for period in periods for turn in period]
+        if not trained or not any(segment.whole for segment in segments):
+            raise StudyError(f"{where}: its optimiser changes no weights of a module: {IN_MODULE}")
+        if any(weight.dtype == torch.float64 for weight in trained.values()):
             raise StudyError(f"{name}: its weights are float64, which GPUs are slow in: leave out double()")
-        step.reads_values, step.joins = self._tape.reads >= MANY_READS, self._joins
-        others = (name for name, weight in step.named_parameters() if id(weight) not in trained)
-        step.untrained = frozenset(others if trained else ())
-        size = len(next(iter(batch.values())))
-        loader = _loader(stack.scopes, size, self._loaders)
-        batch, varied = self._at_mean(step, batch, loader)
-        step.without_fakes()
-        counts, by_steps = self._sizes(stopped, step, batch, passes, loader)
-        asked = [SUMMED.format(passes=passes)] if passes > 1 else []
-        between = 0.0
-        if (environment := self._environment) is not None:
-            frames, rate = environment.frames_per_step, environment.frames_per_second()
-            if frames is None and (epochs := named_count(stack.scopes)):  # so many over the frames in minibatches
-                frames = size / epochs
-            between = frames / rate if frames and rate and not environment.is_on_gpu else 0.0
-            total = named_count(stack.scopes, FRAMES)
-            if frames and total:
-                counts = {"examples": math.ceil(total / frames) * size, "epochs": 1, "unknown": None}
-            if frames and rate:
-                note = SIMULATES if environment.is_on_gpu else COLLECTS
-                asked.append(note.format(frames=number(frames), rate=two(rate)))
-        asked += [SPARSE] * _made_dense(step) + [BY_HAND] * self._by_hand
-        times = _evaluations_of(stopped.optimizers)
-        asked += [EVALUATES.format(times=times)] * (times > 1)
-        keeps, shared = self._of_gpus(size, by_steps and counts["examples"] is not None)
-        asked += shared
-        asked += [DRAWN.format(length=number(stack.drawn))] if stack.drawn else []
-        asked += self._prepares(stack, counts["epochs"])
-        training = Found(
+        counts = [sum(weight.numel() for weight in some.values()) for some in ({**used, **trained}, trained)]
+        parts = [[turn.segment for turn in period] for period in periods]
+        trace = import_module(RECORDER).trace_of(parts, self.recorder, *counts)
+        loader, size = self._batch(periods)
+        counted = self._amounts(least, periods, loader, size)
+        notes, between = self._collects(size, len(periods))
+        notes += [BY_HAND] * self._by_hand
+        gpus, shared = self._of_gpus(size, periods[-1][-1].trainer)
+        notes += shared
+        if isinstance(least, torch.optim.LBFGS):
+            notes.append(EVALUATES.format(times=least.defaults["max_iter"]))
+        found = Found(
             framework=TORCH,
             batch_size=size,
-            precision=_precision(step, self._tape.mixed or self._names.mixed),
+            precision=self._precision(trace),
             compiled=self._names.compiled,
-            unit="graph" if step.graphs else "example",
-            line=stack.line,
-            notes=(*asked, *varied, *others_like(self.run.path, stack.line)),
-            **keeps,
+            unit="graph" if self._graphs else "example",
+            line=line,
+            notes=(*notes, *(others_like(self.run.path, line) if line else ())),
+            **gpus,
+            **counted,
             between=between,
-            evaluations=tuple(self._evaluations(stopped, step, size, passes)),
-            **counts,
+            evaluations=tuple(of_trainer(periods[-1][-1].trainer) or ()),
         )
-        return Script(training, _functions(step, batch, stopped.optimizers), loader)
+        loads = self._sizes.get(id(loader))
+        trainer = periods[-1][-1].trainer
+        compares = trainer is None and not self._names.is_alone and not self._has_fixed_number
+        joins = self._each or self._names.each or not self._by_loader
+        recorded = SimpleNamespace(
+            trace=trace, steps=self._steps, loads=loads, compares=compares, joins=joins,
+            takes_bfloat16=self.recorder.takes_bfloat16,
+        )  # fmt: skip
+        return Script(found, recorded, loader)
 
-    def _loops(self, stack: Stack) -> TrainingLength:
-        """The loops around a step; where a generator gives its batches, they end as seen between two collections."""
-        loops, environment = stack.amount, self._environment
-        if environment is None or environment.steps is None or environment.place is None:
-            return loops
-        if loops.steps or loops.batches or not (turns := stack.turns_with(environment.place)):
-            return loops
-        epochs = loops.epochs or turns
-        return TrainingLength(epochs, max(1, turns * environment.steps // epochs))
+    def _batch(self, periods: Sequence[Sequence[Turn]]) -> tuple[Any, int]:
+        """Return the loader of the training, and the examples of a period on one GPU."""
+        loaded = sum((turn.loaded for period in periods for turn in period), Counter[int]())
+        if loaded:
+            key = max(loaded, key=loaded.__getitem__)
+            loader = next(one for one in self.loaders if id(one) == key)
+            return loader, max(1, round(self._sizes[key] * loaded[key] / len(periods) / self._split))
+        rows = sum((turn.rows for period in periods for turn in period), Counter[Any]())
+        called = next(iter(rows.values()), 0) / len(periods)  # by the first call in a period
+        return None, max(1, round((called or periods[-1][0].segment.rows) / self._split))
 
-    def _prepares(self, stack: Stack, epochs: int | None) -> list[str]:
-        """Return how long the script worked by itself in its first epoch before its first step, where that shows."""
-        pauses = [(seconds, at.line) for seconds, at in self._tape.pauses if stack.begins_with(at)]
-        if not pauses or (epochs or 1) < 2:
-            return []
-        taken = sum(seconds for seconds, _ in pauses)
-        whole = time_words(taken * (epochs or 1))
-        return [PREPARES.format(seconds=time_words(taken), line=pauses[-1][1], whole=whole)]
+    def _amounts(
+        self, least: Any, periods: Sequence[Sequence[Turn]], loader: Any, size: int
+    ) -> dict[str, Any]:
+        """Return examples of an epoch and epochs, as far as they were observed."""
+        batches, examples = _length(loader), _length(getattr(loader, "dataset", None))
+        length = self._length(least, periods, loader)
+        self._by_loader = length.by_loader
+        if length.turns is None or length.epochs is None or not math.isfinite(length.turns * length.epochs):
+            whole = examples if loader is not None and examples else None
+            return {"examples": whole, "epochs": None, "unknown": length.unknown}
+        steps = max(1, round(length.turns))
+        self._steps = steps * max(1, round(length.epochs))
+        own = steps * size * self._split
+        if length.by_loader and examples and batches:
+            whole = self._sizes[id(loader)] * batches * self._world
+            if abs(whole - examples) <= self._sizes[id(loader)] * self._world:  # but for a part of a batch
+                own, self._shares_out = examples, self._world > 1
+        return {"examples": own, "epochs": max(1, round(length.epochs))}
 
-    def _evaluations(self, stopped: Stopped, step: TapedStep, size: int, passes: int) -> Iterator[Evaluation]:
-        """Yield what the script does besides its steps: what a trainer says, else what its text shows."""
-        forwards = _forwards(step, self._tape.works)
-        by_trainer = of_trainer(stopped.stack.scopes, partial(passes_in, stopped.stack, size, forwards[0]))
-        if by_trainer is None:
-            known = evaluations_in(stopped.stack, size, *forwards)
-        else:
-            known = by_trainer + after_trainer(stopped.stack, size)
-        summed = passes if by_trainer is None and stopped.losses[-1:] and _apart(stopped) else 1
-        shared = self._shares or self._sums_less
-        loops = self._loops(stopped.stack)
-        for evaluation in known:
-            if self._environment is not None and evaluation.per == "epoch":  # amounts are frames
-                steps = loops.steps or loops.batches
-                every = evaluation.every * steps if evaluation.every and steps else None
-                evaluation = replace(evaluation, per="step", every=every)
-            yield replace(evaluation, passes=max(summed, evaluation.passes), shared=shared)
+    @property
+    def _has_fixed_number(self) -> bool:
+        """Whether the number of processes stands in the script, and each of them runs it."""
+        return self._names.gpus > self.run.conditions.gpus and not self._names.is_alone
 
-    def _of_gpus(self, size: int, by_steps: bool) -> tuple[dict[str, Any], list[str]]:
-        """Return what several GPUs do not change, as fields of what is found, and how to ask for those of a batch."""
+    def _length(self, least: Any, periods: Sequence[Sequence[Turn]], loader: Any) -> Length:
+        """Return how long the loops around the steps go on, or what a trainer states."""
+        ends = [turn for turn in self.turns if turn.optimizer is least]
+        drawn = sum((turn.loaded for period in periods for turn in period), Counter[int]())
+        each = {key: batches / len(periods) for key, batches in drawn.items()}
+        if (most := steps_of(ends[-1].trainer)) is None:
+            return length_of(ends[0].loops, ends[-1].loops, max(1, len(ends) - 1), each)
+        batches = _length(loader)
+        return _by_trainer(most, ends[-1].loops, batches and batches / each.get(id(loader), 1.0))
+
+    @property
+    def _split(self) -> int:
+        """The GPUs that share each batch in one process."""
+        return self.run.conditions.gpus if self._names.splits else 1
+
+    @property
+    def _world(self) -> int:
+        several = (self._each or self._names.each) and not self._names.is_alone
+        return max(1, self.run.conditions.gpus, self._names.gpus) if several else 1
+
+    def _collects(self, size: int, periods: int) -> tuple[list[str], float]:
+        """Return what there is to say of the frames that are collected, and seconds between two steps for them."""
+        environment = self._environment
+        frames = None if environment is None else environment.frames_per_step
+        rate = environment.frames_per_second() if environment is not None and frames else None
+        if environment is None or not frames or not rate:
+            return [], 0.0
+        note = SIMULATES if environment.is_on_gpu else COLLECTS
+        between = 0.0 if environment.is_on_gpu else frames / rate
+        return [note.format(frames=number(frames), rate=two(rate))], between
+
+    def _of_gpus(self, size: int, trainer: Any) -> tuple[dict[str, Any], list[str]]:
+        """Return the GPUs that the script asks for, and what those of one process share.
+
+        What those of several processes share shows where it runs on two.
+        """
         if splits := self._names.splits:
-            return {}, [SHARED.format(gpus=splits if splits > 1 else 4, batch=size)]
+            return {}, [SHARED.format(gpus=splits if splits > 1 else 4, batch=size * self._split)]
         gpus = self._names.gpus if self._names.gpus > 1 else self._launched
+        each = self._each or self._names.each
         several = gpus > 1 or self._by_torchrun or self._names.shares_out
-        if self._shares and self._names.gpus == 1:
-            return {}, [SHARED.format(gpus=gpus if gpus > 1 else 4, batch=size)] * several
-        if not (several or self._each or self._names.each):
+        if not (several or each):
             return {}, []
-        keeps = "steps" if by_steps and not (self._sums_less or self._divides_steps) else "examples"
+        by_steps = (getattr(getattr(trainer, "args", None), "max_steps", None) or 0) > 0
+        keeps = "steps" if by_steps or (self._has_fixed_number and not self._shares_out) else "examples"
         return {"keeps": keeps, "asks": gpus if gpus > 1 else None if several else 1}, []
 
-    def _at_mean(
-        self, step: TapedStep, batch: dict[str, torch.Tensor], loader: Any
-    ) -> tuple[dict[str, torch.Tensor], tuple[str, ...]]:
-        """The batch at the mean size of what the loader gives, and a note where sizes vary.
-
-        It stays as it is where the script's step does not run at that size.
-        """
-        first = next(iter(batch.values()))
-        shapes = [] if loader is None or step.time_major else _shapes(loader, first, self._fakes)
-        varying = [place for place in range(1, first.ndim) if len({shape[place] for shape in shapes}) > 1]
-        if not varying or varying != list(range(varying[0], varying[-1] + 1)):
-            return batch, ()
-        sides = [[shape[place] for shape in shapes] for place in varying]
-        means = [max(1, round(sum(side) / len(side) / math.gcd(SIDE, *side))) * math.gcd(SIDE, *side) for side in sides]
-        old, least, most = (
-            tuple(shape[place] for place in varying)
-            for shape in (first.shape, min(shapes, key=math.prod), max(shapes, key=math.prod))
-        )
-        words = [" × ".join(map(str, size)) for size in (least, most, means)]
-        changed = {name: _resized(tensor, old, means) for name, tensor in batch.items()}
-        try:
-            with self._fakes.mode, Guessed(self._fakes), torch.no_grad():
-                step(**changed)
-        except Exception:  # of the script's own step, which has its first batch's size in it
-            first = " × ".join(map(str, old))
-            return batch, (f"Sizes vary from {words[0]} to {words[1]}; steps are of the first batch, {first}.",)
-        return changed, (f"Sizes vary from {words[0]} to {words[1]}; steps are of the mean, {words[2]}.",)
-
-    def _sizes(
-        self, stopped: Stopped, step: TapedStep, batch: Mapping[str, torch.Tensor], passes: int, loader: Any
-    ) -> tuple[dict[str, Any], bool]:
-        """Examples of an epoch and epochs, as far as the script shows them, and whether it counts steps."""
-        scopes, loops = stopped.stack.scopes, self._loops(stopped.stack)
-        size = len(next(iter(batch.values())))
-        shapes = [value.transpose(0, 1).shape if step.time_major else value.shape for value in batch.values()]
-        if loops.steps and passes > 1 and _apart(stopped):  # a loop of its own takes a step's batches
-            loops = loops._replace(steps=loops.steps * passes)
-        batches, times = _length(loader), _evaluations_of(stopped.optimizers)
-        if loops == TrainingLength() and times > 1:  # one step is the training
-            loops = TrainingLength(1)
-        if loops == TrainingLength() and (most := steps_in(scopes, batches and batches // passes)):
-            loops = TrainingLength(1, most * passes)
-        whole = not any(map(is_fake, batch.values())) and is_whole(batch.values(), stopped.stack.outside)
-        endless = loops == TrainingLength(loops.epochs or 0) and self._environment is None
-        whole = whole or (endless and stopped.stack.is_turn)
-        loaded = None if loader is None else len(loader.dataset)
-        counts = amounts(scopes, loops, shapes, loaded, batches, whole)
-        if step.time_major and counts["examples"] and (loops.steps or not loader):  # time steps were counted, of all
-            counts["examples"] = counts["examples"] * size // shapes[0][0]
-        if counts["epochs"]:
-            counts["epochs"] *= times
-        if (repeats := stopped.stack.repeats) is None:
-            counts["unknown"] = "how often its trainer is started does not show"
-        elif counts["epochs"]:
-            counts["epochs"] *= repeats
-        return counts, bool(loops.steps) and loops.steps != batches
+    def _precision(self, trace: Any) -> str:
+        """Mixed where products are in 16 bits; else TF32, without convolutions only where the script asks for that."""
+        if self._mixed or self._names.mixed or _half_share(trace) > HALF_SHARE:
+            return "mixed"
+        return "single" if trace.images or torch.get_float32_matmul_precision() != "highest" else "float32"
 
 
-class Watch:
-    """The training step of a PyTorch loop that runs on: `with Watch(optimizer, ask) as step:` around its first steps.
-
-    After it `module`, `batch` (tensors by name) and `optimizer` (a function of a module) are those of the first step.
-    """
-
-    module: TapedStep | None = None
-    meant: "Watch | None" = None  # in a script that is run until its training starts: the one that is meant
-    probing = False  # whether a script is run so
-
-    def __init__(self, optimizer: torch.optim.Optimizer, ask: Callable[..., Any]) -> None:
-        self._optimizer, self._tape, self._ask = optimizer, Tape(), ask
-        self._hooks: list[Any] = []
-        Watch.meant = self
-
-    def __enter__(self) -> "Watch":
-        if not Watch.probing:
-            self._hooks = self._tape.hooks(lambda optimizer, *_: self._ends(optimizer))
-            self._tape.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        for hook in self._hooks:
-            hook.remove()
-        if self._hooks:
-            self._tape.__exit__(*error)
-        if error[0] is None and not Watch.probing:
-            if self._tape.recording:
-                raise StudyError("watch: the optimiser did not step: run at least one step inside of `with`")
-            tape = self._tape
-            self.module, self.batch, _ = TapedStep.from_tape(tape.calls, tape.losses, tape.time_major, tape.name)
-            self.optimizer = partial(again, type(self._optimizer), dict(self._optimizer.defaults))
-            self._tape.forget()
-
-    def ask(self, **wants: Any) -> Any:
-        """The answer for this step, with the options of `whichdevice.ask`; raises StudyError in one line."""
-        if self.module is None:
-            raise StudyError("watch: nothing was recorded: run a step inside of `with whichdevice.watch(...)`")
-        batch = {name: tensor.detach() for name, tensor in self.batch.items()}
-        size = len(next(iter(batch.values())))
-        return self._ask(self.module, batch, **{"optimizer": self.optimizer, "batch_size": size} | wants)
-
-    def _ends(self, optimizer: torch.optim.Optimizer) -> None:
-        if optimizer is self._optimizer:
-            self._tape.recording = False
-        elif self._tape.recording:  # another training's
-            self._tape.forget()
-
-    def means(self, optimizer: torch.optim.Optimizer) -> bool:
-        """Whether this optimiser's training is meant."""
-        return optimizer is self._optimizer
+HALVES = (torch.float16, torch.bfloat16)
+HALF_SHARE = 0.5  # of the operations, from which on a step is in 16 bits
 
 
-def _splits_batches(stack: Stack) -> bool:
-    """Whether an object of Accelerate shares each batch out over its processes."""
-    return any(attribute(value, "split_batches") is True for scope in stack.scopes for value in scope.values())
+def _half_share(trace: Any) -> float:
+    whole = sum(item.operations * item.count for item in trace.work.items)
+    half = sum(item.operations * item.count for item in trace.work.items if item.precision == "half")
+    return half / whole if whole else 0.0
 
 
-def _without_gradients(optimizer: torch.optim.Optimizer) -> None:
-    """Take away gradients, so that a step changes nothing."""
-    for weight in (weight for group in optimizer.param_groups for weight in group["params"]):
-        weight.grad = None
+def _by_trainer(steps: int, loops: Sequence[Loop], turns: float | None) -> Length:
+    """Return the length of a training whose trainer states its steps, with the loops that start it again."""
+    times = math.prod(loop.turns or 1 for loop in loops)
+    epochs = round(steps / math.ceil(turns)) if turns else 0
+    if turns and epochs and abs(steps - epochs * turns) <= epochs:
+        return Length(turns, epochs * times, by_loader=True)
+    return Length(float(steps), times)
 
 
-def _apart(stopped: Stopped) -> bool:
-    """Whether gradients are taken in another loop than the one that steps."""
-    return bool(stopped.losses[-1].loops != stopped.stack.amount)
+def _changed(tensor: torch.Tensor, dtype: torch.dtype | None, layout: torch.memory_format | None) -> torch.Tensor:
+    """A tensor in another number format or with its axes in another order."""
+    if dtype is not None and tensor.is_floating_point():
+        tensor = tensor.to(dtype)
+    return tensor if layout is None or tensor.ndim not in (4, 5) else tensor.contiguous(memory_format=layout)
 
 
-def _forwards(
-    step: TapedStep, works: Collection[CodeType]
-) -> tuple[Callable[[Any], float | None], Callable[[Any], bool]]:
-    """Return the work of a forward pass over that of a step, and whether it is a teacher in it.
-
-    That of a module goes by its weights; functions of the script's that use weights themselves (`works`) are the whole.
-    """
-    modules = [step.called[call.function] for call in step.calls if isinstance(call.function, int)]
-    trained = [*step.weights, *(weight for module in modules for weight in weights_in(module))]
-    total = sum(weight.numel() for weight in trained) or 1
-    no_grad = [step.called[call.function] for call in step.calls if call.no_grad and isinstance(call.function, int)]
-    teachers = {id(part) for module in no_grad for part in module.modules()}
-
-    def forward(called: Any) -> float | None:
-        if inspect.isroutine(called) and attribute(inspect.unwrap(called), "__code__") in works:
-            return 1.0
-        called = called if is_module(called) else attribute(called, "module")  # of an engine
-        weights = sum(weight.numel() for weight in weights_in(called)) if is_module(called) else 0
-        return min(1.0, weights / total) if weights else None
-
-    return forward, lambda called: id(called) in teachers
+def _backward(tensor: torch.Tensor, gradient: Any = None, *args: Any, **named: Any) -> None:
+    """Take gradients by a tensor's edge: by itself it would take modes out of what checkpointing computes again."""
+    if tensor.grad_fn is None or (gradient is None and tensor.numel() != 1):
+        torch.autograd.backward(tensor, gradient, *args, **named)
+        return
+    edge = torch.autograd.graph.get_gradient_edge(tensor)
+    torch.autograd.backward(edge, (torch.ones_like(tensor) if gradient is None else gradient,), *args, **named)
 
 
-def _copied_by(optimizers: Sequence[torch.optim.Optimizer], calls: Sequence[Call]) -> set[int]:
-    """The weights of the modules of a step where optimisers have as many numbers elsewhere: their copies in float32."""
-    modules = {call.function for call in calls if is_module(call.function) and not call.no_grad}
-    weights = {id(weight): weight for module in modules for weight in weights_in(module) if weight.requires_grad}
-    given = [group["params"] for optimizer in optimizers for group in optimizer.param_groups]
-    copies = {id(weight): weight for params in given for weight in params}
-    total, copied = (sum(weight.numel() for weight in known.values()) for known in (weights, copies))
-    return {*weights} if total == copied and not weights.keys() & copies.keys() else set()
+def _frames(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
 
 
-def _freeze(calls: Sequence[Call], trained: set[int], where: str) -> None:
-    """Let a teacher's weights have neither gradients nor an optimiser's state."""
-    frozen, others = (
-        {call.function for call in calls if is_module(call.function) and call.no_grad == without}
-        for without in (True, False)
-    )
-    used = {id(weight) for module in others for weight in weights_in(module)}
-    used |= {id(leaf) for call in calls if not call.no_grad for leaf in tensors_of(call) if is_weight(leaf)}
-    if trained and not trained & used:
-        raise StudyError(f"{where}: its optimiser changes no weights of a module: {IN_MODULE}")
-    for weight in (weight for module in frozen - others for weight in weights_in(module)):
-        weight.requires_grad_(id(weight) in trained)
+def _lines(frame: FrameType | None) -> Iterator[tuple[int, int]]:
+    """The innermost lines at which functions are, but for PyTorch's."""
+    left = PLACES
+    for one in _frames(frame):
+        if left and not (one.f_globals.get("__name__") or "").startswith("torch."):
+            left -= 1
+            yield id(one.f_code), one.f_lineno
 
 
-def _shapes(loader: Any, like: torch.Tensor, fakes: Fakes) -> list[tuple[int, ...]]:
-    """The shapes of tensors like this one in some whole batches of a loader."""
-    shapes: list[tuple[int, ...]] = []
-    if loader.batch_sampler is None:  # the data set gives batches itself
-        return shapes
-    batches = of_few(loader, fakes)
-    end = time.monotonic() + SIZE_SECONDS
-    with suppress(Exception):  # of the script's own data set
-        for batch in itertools.islice(batches, MAX_SIZES):
-            alike = (
-                part
-                for part in leaves(batch)
-                if torch.is_tensor(part) and (part.ndim, part.dtype, len(part)) == (like.ndim, like.dtype, len(like))
-            )
-            shapes += [tuple(part.shape) for part in itertools.islice(alike, 1)]
-            if time.monotonic() > end:
-                break
-    return shapes
-
-
-def _resized(tensor: torch.Tensor, old: tuple[int, ...], new: Sequence[int]) -> torch.Tensor:
-    """A tensor with other sides where it has these after its first axis."""
-    for place in range(1, tensor.ndim - len(old) + 1):
-        if tuple(tensor.shape[place : place + len(old)]) == old:
-            for axis, (before, side) in enumerate(zip(old, new, strict=True), place):
-                tensor = tensor.index_select(axis, torch.arange(side) % before)
-            return tensor
-    return tensor
-
-
-def _functions(
-    step: TapedStep, batch: Mapping[str, torch.Tensor], optimizers: Sequence[torch.optim.Optimizer]
-) -> SimpleNamespace:
-    """A model file's functions: the step, copies of the first batch, and an optimiser like the script's."""
-    copies = max(COPIES, -(-8 // len(next(iter(batch.values())))))
-    data = repeated({name: _array(value) for name, value in batch.items()}, copies)
-    optimizer = next(iter(optimizers), None)
-    make = partial(again, type(optimizer), {} if optimizer is None else dict(optimizer.defaults))
-    both = (data,), (data,)  # for validation, too: a module may need a batch in its order
-    return SimpleNamespace(model=step.copied, data=lambda: both, optimizer=lambda module: make(module))
-
-
-def _evaluations_of(optimizers: Iterable[torch.optim.Optimizer]) -> int:
-    """How often a step of theirs takes the loss: that of LBFGS at most so many times."""
-    return max((part.defaults["max_iter"] for part in optimizers if isinstance(part, torch.optim.LBFGS)), default=1)
-
-
-def _made_dense(step: TapedStep) -> bool:
-    """Let embeddings have dense gradients, as sparse ones cannot be traced; return whether one had sparse ones."""
-    sparse = [part for part in step.modules() if getattr(part, "sparse", False) is True]
-    for part in sparse:
-        part.sparse = False  # type: ignore[assignment]
-    return bool(sparse)
-
-
-def _precision(step: TapedStep, mixed: bool) -> str:
-    """Mixed under autocast; else TF32, without convolutions only where the script asks for that."""
-    if mixed:
-        return "mixed"
-    convolves = any(isinstance(part, torch.nn.Conv1d | torch.nn.Conv2d | torch.nn.Conv3d) for part in step.modules())
-    return "single" if convolves or torch.get_float32_matmul_precision() != "highest" else "float32"
-
-
-def _loader(scopes: Sequence[Mapping[str, Any]], size: int, used: Sequence[Any]) -> Any:
-    """The loader of the training: one that gave batches, of this size or of a sampler's own, with the most examples."""
-    values = [value for scope in scopes for value in scope.values()]
-    values += [attribute(scope.get(name), "train_dataloader") for scope in scopes for name in HOLDERS]
-    known = [
-        value for value in (*values, *used) if isinstance(value, DataLoader) and _length(value.dataset) is not None
-    ]
-
-    def order(loader: Any) -> tuple[Any, ...]:
-        unused = all(loader is not other for other in used)
-        return unused, loader.batch_size not in (size, None), -len(loader.dataset)
-
-    return min(known, key=order, default=None)
+def _rows(batch: Any) -> int:
+    """Examples of a batch: the length of its first tensor, or of a list of examples."""
+    if isinstance(batch, torch.Tensor):
+        return len(batch) if batch.ndim else 1
+    if isinstance(batch, Mapping) or hasattr(batch, "items"):
+        return next((_rows(part) for part in batch.values()), 1)
+    if isinstance(batch, tuple | list) and batch:
+        return len(batch) if isinstance(batch, list) and not isinstance(batch[0], torch.Tensor) else _rows(batch[0])
+    return _length(batch) or 1
 
 
 def _length(data: Any) -> int | None:
@@ -682,17 +796,94 @@ def _length(data: Any) -> int | None:
         return None
 
 
-def again(kind: Any, defaults: Mapping[str, Any], module: Any) -> Any:
-    """A fresh optimiser of the same kind and settings over the module's trained parameters; of no kind AdamW."""
-    others = getattr(module, "untrained", ())
-    weights = [weight for name, weight in module.named_parameters() if weight.requires_grad and name not in others]
-    if kind is type(None):
-        return torch.optim.AdamW(weights)
-    kind = torch.optim.Adam if kind in (torch.optim.SparseAdam, torch.optim.LBFGS) else kind
-    known = inspect.signature(kind.__init__).parameters
-    return kind(weights, **{name: value for name, value in defaults.items() if name in known})
+class Clock:
+    """Times the steps of a script that trains for real, without what its loaders take, and ends it after some."""
+
+    def __init__(self, watching: Watching, has_gpu: bool) -> None:
+        self._watching, self._has_gpu = watching, has_gpu
+        self._ends: dict[Any, list[float]] = {}  # seconds of work until the ends of an optimiser's steps
+        self._began, self._loading = time.perf_counter(), 0.0
+        begin = DataLoader.__iter__
+        watching.replace(DataLoader, "__iter__", lambda loader: self._timed(begin(loader)))
+        watching.replacements.callback(register_optimizer_step_post_hook(self._ended).remove)
+        if not has_gpu:
+            OnCPU().__enter__()  # of the script's thread, which does not end
+
+    def _timed(self, batches: Any) -> Iterator[Any]:
+        while True:
+            began = time.perf_counter()
+            batch = next(batches, self)
+            self._loading += time.perf_counter() - began
+            if batch is self:
+                return
+            yield batch
+
+    def _ended(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        """An optimiser has stepped."""
+        if self._watching.run.over:
+            return
+        if not self._ends:
+            self._watching.write_nothing()
+            self._began = time.perf_counter()
+        if self._has_gpu:
+            torch.cuda.synchronize()
+        now = time.perf_counter()
+        self._ends.setdefault(optimizer, []).append(now - self._loading)
+        least = min(map(len, self._ends.values()))
+        if least > TIMED_PERIODS or (now - self._began > TIMED_SECONDS and least > 1):
+            self._watching.run.stop(self._script)
+
+    def _script(self) -> Script:
+        ends = min(self._ends.values(), key=len)
+        seconds = statistics.median(end - begin for begin, end in pairwise(ends))
+        return Script(Found(TORCH, 1), SimpleNamespace(seconds=seconds))
 
 
-def _array(tensor: torch.Tensor) -> np.ndarray:
-    tensor = ones(tensor)
-    return (tensor.float() if tensor.is_floating_point() else tensor).cpu().numpy()
+class Watch:
+    """The step of a PyTorch loop that runs on: `with Watch(optimizer, ask, folder) as step:` around some steps."""
+
+    meant: "Watch | None" = None  # in a script that is run until its training starts: the one that is meant
+    probing = False  # whether a script is run so
+
+    def __init__(self, optimizer: torch.optim.Optimizer, ask: Callable[..., Any], folder: Path) -> None:
+        self.optimizer, self._ask, self._folder = optimizer, ask, folder
+        self._watching: Watching | None = None
+        self._script: Script | None = None
+        Watch.meant = self
+
+    def __enter__(self) -> "Watch":
+        if not Watch.probing:
+            self._watching = Watching(Live())  # type: ignore[arg-type]
+            self._watching.attach_live(self.optimizer)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        watching, self._watching = self._watching, None
+        if watching is None:
+            return
+        watching.run.over = True
+        watching.replacements.close()
+        if error[0] is None:
+            self._script = watching.ended({})
+            if self._script is None:
+                raise StudyError("watch: the optimiser did not step: run at least one step inside of `with`")
+
+    def ask(self, **wants: Any) -> Any:
+        """The answer for this step, with the options of `whichdevice.ask`; raises StudyError in one line."""
+        if self._script is None:
+            raise StudyError("watch: nothing was recorded: run a step inside of `with whichdevice.watch(...)`")
+        from whichdevice.models.script.look import keep_watched
+
+        return self._ask(keep_watched(self._script, self._folder), **wants)
+
+
+class Live:
+    """Stands for the run of a script where a loop of one's own is watched, which trains on."""
+
+    conditions = Conditions(values=True)
+    path = Path("watch")
+    over = counts_gpus = False
+
+    def stop(self, _: Any) -> None:
+        """Record no more."""
+        self.over = True

@@ -1,0 +1,282 @@
+"""Kernels and memory of a PyTorch script that runs as it is, from one step of an optimiser to the next.
+
+    recorder = Recorder()
+    recorder.hold_as("weights", weight)          # what is on the GPU from the start
+    with recorder, AsOnGPU(recorder):
+        ...                                       # the script
+    trace = trace_of(periods, parameters, trained)
+
+`models/script/watch_torch.py` runs the script. What follows from something on the GPU is there, too; all else belongs
+to the host and is not taken down. Where a tensor without values is asked for one it is a one.
+"""
+
+import weakref
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import torch
+from torch.utils._pytree import tree_any, tree_map_only
+
+from whichdevice.forecast.torch.fusion import Fusion
+from whichdevice.forecast.torch.trace import AsOnGPU, Kernels, Trace, is_tiny, rounded, storage_of, untested
+from whichdevice.forecast.work import Item, Kind, Precision, Total, Untested, Work
+from whichdevice.models.script.torch_fakes import READS_VALUE, Fakes, is_fake, ones
+
+__all__ = ["AsOnGPU", "Recorder", "Segment", "trace_between", "trace_of"]
+
+Part = Literal["weights", "gradients", "optimizer", "other"]
+PARTS: tuple[Part, ...] = ("weights", "gradients", "optimizer", "other")
+LASTING: tuple[Part, ...] = ("weights", "gradients", "optimizer")
+COMPARING = ("lt", "le", "gt", "ge", "eq", "ne")
+MASKED = ("index", "_unsafe_index", "index_put", "index_put_", "_index_put_impl_")  # what a mask may choose in
+MASKS = (torch.bool, torch.uint8)
+MANY_READS = 4  # values that the host reads in a step, as where it matches boxes
+
+
+@dataclass
+class Segment:
+    """What ran between two ends of optimisers' steps."""
+
+    kernels: Counter[tuple[str, Kind, Precision, float, int]] = field(default_factory=Counter)  # the first is the phase
+    fusion: Fusion = field(default_factory=Fusion)
+    reads: int = 0  # of values by the host
+    early: int = 0  # the most bytes in the passes until half of the gradients are whole
+    late: int = 0  # and after that
+    besides: int = 0  # the most bytes beside weights, gradients and the optimiser's state
+    update: int = 0  # the most bytes while an optimiser steps
+    kept: int = 0  # bytes beside weights, gradients and state where a backward pass begins
+    gradients: int = 0  # the most bytes of gradients
+    whole: int = 0  # gradients that are whole
+    rows: int = 0  # of the first tensor that meets one on the GPU, whole numbers before others
+    indexes: bool = False  # whether these are whole numbers
+    live: Mapping[Part, int] = field(default_factory=dict)  # bytes by part at its end
+
+
+class Recorder(Kernels):
+    """Takes down kernels and live memory by part; operations whose shapes depend on values find ones."""
+
+    def __init__(self) -> None:
+        super().__init__("float32")
+        self.fakes = Fakes()
+        self.resting = 0  # depth of what belongs to the host: making of batches
+        self.stepping = self.backwards = 0  # depth of optimisers' steps, and of backward passes
+        self.weights_trained = 1
+        self.bytes_of = dict.fromkeys(PARTS, 0)
+        self.takes_bfloat16 = False  # whether products do
+        self._part = dict[int, Part]()  # by storage
+        self.segment = Segment()
+
+    def take(self) -> Segment:
+        """Return what ran since the last time, and begin anew."""
+        taken = replace(self.segment, live=dict(self.bytes_of))
+        self.segment = Segment()
+        self._note()
+        return taken
+
+    def begin_backward(self) -> None:
+        """Note what the forward pass kept."""
+        self.backwards += 1
+        self.segment.kept = max(self.segment.kept, self.bytes_of["other"])
+
+    def gradient_is_whole(self, weight: Any) -> None:
+        """Note a weight's gradient, from when it is whole."""
+        self.segment.whole += 1
+        if weight.grad is not None and weight.grad.layout == torch.strided:
+            self.hold_as("gradients", weight.grad)
+        self.segment.gradients = max(self.segment.gradients, self.bytes_of["gradients"])
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run an operation and take it down."""
+        kwargs, name = kwargs or {}, function._schema.name.removeprefix("aten::")
+        if self.resting:
+            return function(*args, **kwargs)
+        if name == "_local_scalar_dense" and is_fake(args[0]):
+            self.segment.reads += 1
+            kind = args[0].dtype
+            return True if kind == torch.bool else 1.0 if kind.is_floating_point else 1
+        compares = name in COMPARING and not is_fake(args[1])
+        if compares and is_fake(args[0]) and args[0].numel() == 1:  # a loss with a limit
+            return function(*ones(args), **kwargs)
+        if name in MASKED and tree_any(is_fake, args[:2]):
+            args = (args[0], [place for part in args[1] for place in self._places(part)], *args[2:])
+        try:
+            return super().__torch_dispatch__(function, types, args, kwargs)
+        except READS_VALUE:
+            self.segment.reads += 1
+            return tree_map_only(torch.Tensor, self._without_values, function(*ones(args), **ones(kwargs)))
+
+    def _without_values(self, tensor: torch.Tensor) -> torch.Tensor:
+        made = self.fakes.like(tensor)
+        self.hold(made)
+        return made
+
+    def _places(self, part: Any) -> tuple[Any, ...]:
+        """Return the places that a part of an index chooses: of a mask without values all."""
+        if part is None or part.dtype not in MASKS:
+            return (part,)
+        self.segment.reads += 1
+        if not is_fake(part):
+            return part.nonzero().unbind(1)
+        return tuple(self.fakes.empty((part.numel(),), torch.int64) for _ in part.shape)
+
+    def _follow(self, inputs: Sequence[Any], outputs: Sequence[Any], mutable: bool) -> set[int]:
+        """Hold what was made of something on the GPU, with what it was made of."""
+        if any(storage_of(tensor) in self._part for tensor in inputs) or any(map(is_fake, outputs)):
+            for tensor in inputs:
+                if tensor.dim() and self._is_given(tensor):
+                    self.note_given(tensor)
+            self.hold(*inputs, *outputs)
+        return self._settle(inputs, outputs, mutable)
+
+    def note_given(self, tensor: Any) -> None:
+        """Note how long the script's data are where no module is called with them."""
+        indexes = not tensor.is_floating_point()
+        if not self.segment.rows or (indexes and not self.segment.indexes):
+            self.segment.rows, self.segment.indexes = len(tensor), indexes
+
+    def _is_given(self, tensor: Any) -> bool:
+        """Return whether a tensor comes from the script's data."""
+        return not is_fake(tensor) and storage_of(tensor) not in self._part
+
+    def _put(
+        self,
+        kind: Kind,
+        half: bool,
+        operations: float,
+        nbytes: int,
+        launches: int,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+    ) -> None:
+        if (inputs or outputs) and not any(storage_of(tensor) in self._part for tensor in (*inputs, *outputs)):
+            return
+        phase = "backward" if self.backwards else "forward"
+        if self.stepping and not self.backwards and not torch.is_grad_enabled():
+            phase = kind = "optimizer"
+        full: Precision = "half" if half else "float32"
+        if half and operations and inputs:
+            self.takes_bfloat16 = self.takes_bfloat16 or inputs[0].dtype == torch.bfloat16
+        self.segment.kernels[phase, kind, full, float(operations), nbytes] += launches
+        if kind != "optimizer":
+            self._join(self.segment.fusion, kind, full, operations, nbytes, launches, inputs, outputs)
+
+    def hold(self, *tensors: Any) -> None:
+        """Count the storages of tensors as live until they are freed."""
+        for tensor in tensors:
+            if (key := storage_of(tensor)) not in self._part:
+                self._part[key] = "other"
+                self.bytes_of["other"] += rounded(tensor)
+                weakref.finalize(tensor.untyped_storage(), self._drop, key, rounded(tensor))
+                self._note()
+
+    def _note(self) -> None:
+        """Note the most bytes that live."""
+        segment, total = self.segment, sum(self.bytes_of.values())
+        if self.stepping and not self.backwards:
+            segment.update = max(segment.update, total)
+            return
+        if 2 * segment.whole < self.weights_trained:
+            segment.early = max(segment.early, total)
+        else:
+            segment.late = max(segment.late, total)
+        segment.besides = max(segment.besides, self.bytes_of["other"])
+
+    def hold_as(self, part: Part, tensor: Any) -> None:
+        """Note what a tensor on the GPU is, or turned out to be."""
+        self.hold(tensor)
+        before, self._part[storage_of(tensor)] = self._part[storage_of(tensor)], part
+        self.bytes_of[before] -= rounded(tensor)
+        self.bytes_of[part] += rounded(tensor)
+
+    def is_held(self, tensor: Any) -> bool:
+        """Return whether a tensor is on the GPU."""
+        return storage_of(tensor) in self._part
+
+    def is_weight(self, tensor: Any) -> bool:
+        """Return whether a tensor is a weight, or a view of one."""
+        return self._part.get(storage_of(tensor)) == "weights"
+
+    def _drop(self, key: int, nbytes: int) -> None:
+        self.bytes_of[self._part.pop(key)] -= nbytes
+        self._fixed.discard(key)
+        self.segment.fusion.free(key)
+
+
+def trace_of(periods: Sequence[Sequence[Segment]], recorder: Recorder, parameters: int, trained: int) -> Trace:
+    """Return the mean of some periods as the trace of a step."""
+    totals = {"all": Total(), "forward": Total(), "fused": Total()}
+    share = 1 / len(periods)
+    for segment in (segment for period in periods for segment in period):
+        for (phase, kind, full, operations, nbytes), count in segment.kernels.items():
+            item = Item(kind, full, operations, float(nbytes), count)
+            for name in ("all", *(("forward",) if phase == "forward" else ("fused",) if phase == "optimizer" else ())):
+                totals[name].put(item, share)
+        for item in segment.fusion.items():
+            totals["fused"].put(item, share)
+    marks = set[Untested](recorder.untested)
+    if sum(segment.reads for segment in periods[-1]) >= MANY_READS:
+        marks.add("values read by the host")
+    work, forward = (totals[name].work("gpu", "eager") for name in ("all", "forward"))
+    if is_tiny(work):
+        marks.add("hundreds of tiny kernels")
+    trace = Trace(
+        work, totals["fused"].work("gpu", "torch.compile"), _memory(periods), parameters, trained,
+        tuple(sorted(recorder.notes)), recorder.images, tuple(sorted(recorder.no_tpu)), forward,
+    )  # fmt: skip
+    return untested(trace, *sorted(marks))
+
+
+def _memory(periods: Sequence[Sequence[Segment]]) -> dict[str, float]:
+    """Bytes by part, as a trace has them."""
+    segments = [segment for period in periods for segment in period]
+    most = {
+        name: float(max(getattr(segment, name) for segment in segments)) for name in ("early", "late", "kept", "update")
+    }
+    memory = {"weights": float(segments[-1].live["weights"]), "optimizer": float(segments[-1].live["optimizer"])}
+    memory["gradients"] = float(max(segment.gradients for segment in segments))
+    memory |= {"activations": most["kept"], "early": most["early"], "late": most["late"]}
+    memory["working"] = float(max(segment.besides for segment in segments))
+    memory["passes"] = max(most["early"], most["late"])
+    memory["update"] = max(0.0, most["update"] - sum(memory[part] for part in LASTING))
+    memory["peak"] = max(memory["passes"], sum(memory[part] for part in (*LASTING, "update")))
+    return memory
+
+
+def trace_between(first: tuple[int, Trace], second: tuple[int, Trace], size: int) -> Trace:
+    """Return the trace of another batch, on the line through two: kernels, operations, bytes and memory are linear."""
+    (small, below), (large, above) = sorted((first, second), key=lambda pair: pair[0])
+    place = (size - small) / (large - small)
+
+    def line(start: float, end: float) -> float:
+        return max(0.0, start + (end - start) * place)
+
+    def between(start: Work, end: Work) -> Work:
+        sums = [_sums(work) for work in (start, end)]
+        items = []
+        for item in end.items:
+            of_start, of_end = (group.get((item.kind, item.precision), (0.0, 0.0, 0.0)) for group in sums)
+            ratios = [line(a, b) / b if b else 1.0 for a, b in zip(of_start, of_end, strict=True)]
+            each = [ratio / (ratios[2] or 1.0) for ratio in ratios[:2]]
+            operations, nbytes = (size * ratio for size, ratio in zip((item.operations, item.bytes), each, strict=True))
+            items.append(replace(item, operations=operations, bytes=nbytes, count=item.count * ratios[2]))
+        return replace(end, items=tuple(items))
+
+    memory = {name: line(below.memory[name], nbytes) for name, nbytes in above.memory.items()}
+    memory["passes"] = max(memory["early"], memory["late"])
+    memory["peak"] = max(memory["passes"], sum(memory[part] for part in (*LASTING, "update")))
+    forward = between(below.forward, above.forward) if below.forward and above.forward else None
+    works = between(below.work, above.work), between(below.fused, above.fused)
+    return replace(above, work=works[0], fused=works[1], forward=forward, memory=memory)
+
+
+def _sums(work: Work) -> dict[tuple[Kind, Precision], tuple[float, float, float]]:
+    """Operations, bytes and kernels by kind and number format."""
+    sums = dict[tuple[Kind, Precision], tuple[float, float, float]]()
+    for item in work.items:
+        key = item.kind, item.precision
+        before = sums.get(key, (0.0, 0.0, 0.0))
+        added = item.operations * item.count, item.bytes * item.count, float(item.count)
+        sums[key] = tuple(a + b for a, b in zip(before, added, strict=True))  # type: ignore[assignment]
+    return sums

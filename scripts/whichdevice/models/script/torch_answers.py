@@ -1,0 +1,157 @@
+"""Answers what a PyTorch script asks of devices, values and loaders while it is recorded.
+
+    with Answers(watching):    # in the script's thread
+        ...
+
+Tensors that it sends to a GPU stay on the CPU; the recorder knows them. A tensor without values has ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_any, tree_map_only
+
+from whichdevice.models.script.torch_fakes import SOUND, is_fake, ones
+from whichdevice.models.script.torch_names import is_cuda, on_cpu
+
+if TYPE_CHECKING:
+    from whichdevice.models.script.watch_torch import Watching
+
+LARGE = 2**28  # bytes of a tensor that has no values once it is on the GPU
+LIKE = 3  # blocks of one class from which on they are checkpointed
+CHANGES = ("add_", "sub_", "mul_", "copy_", "__iadd__", "__isub__", "__imul__")
+SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
+ON_GPU: Mapping[Any, Any] = {torch.Tensor.is_cuda.__get__: True, torch.Tensor.get_device: 0}  # type: ignore[attr-defined]
+
+
+class Answers(TorchFunctionMode):
+    """Answers what a script asks of devices and of values, wherever it calls PyTorch."""
+
+    def __init__(self, watching: Watching) -> None:
+        super().__init__()
+        self._watching, self._recorder = watching, watching.recorder
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call a function of PyTorch, with the CPU in place of a GPU."""
+        name, named = getattr(function, "__name__", ""), dict(kwargs or {})
+        if function is torch.device:
+            with torch._C.DisableTorchFunction():  # it stays a GPU's by name
+                return torch.device("cuda", *args) if [*map(type, args)] == [int] else torch.device(*args, **named)
+        if self._recorder.resting:
+            args, kwargs = on_cpu(args, named)
+            return function(*args, **kwargs)
+        first = args[0] if args and isinstance(args[0], torch.Tensor) else None
+        if first is not None and name in ("cuda", "pin_memory"):
+            return self._on_gpu(first) if name == "cuda" else first
+        if function in ON_GPU:
+            return ON_GPU[function]
+        if name == "to" and len(args) > 1 and type(args[1]) is int:
+            args = (first, "cuda", *args[2:])
+        goes = any(map(is_cuda, (*args, *named.values()))) or type(named.get("device")) is int
+        args, kwargs = on_cpu(args, named)
+        if name in CHANGES or function == SET_DATA:
+            self._watching.changes(first)
+        if tree_any(is_fake, (args, kwargs)):
+            return self._without_values(function, name, args, kwargs)
+        if goes and first is None:
+            with self._recorder.fakes.mode:
+                made = function(*args, **kwargs)
+            if isinstance(made, torch.Tensor) and made.nbytes > LARGE:
+                self._recorder.hold(made)
+                return made
+        made = function(*args, **kwargs)
+        return tree_map_only(torch.Tensor, self._on_gpu, made) if goes else made
+
+    def _on_gpu(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return a tensor that is sent to the GPU, a large one without values."""
+        if tensor.layout != torch.strided or tensor.device.type == "meta":
+            return tensor
+        if tensor.nbytes > LARGE and not is_fake(tensor) and not tensor.requires_grad:
+            tensor = self._recorder.fakes.like(tensor)
+        if tensor.dim() and not self._recorder.is_held(tensor):
+            self._recorder.note_given(tensor)
+        self._recorder.hold(tensor)
+        return tensor
+
+    def _without_values(self, function: Any, name: str, args: Any, kwargs: Any) -> Any:
+        """Call a function of a tensor without values; where these are asked for there are ones."""
+        if name == "_assert":
+            return None
+        if name in ("numpy", "tolist", "__array__", "__format__", "__repr__", "__contains__"):
+            return function(*ones(args), **kwargs)
+        if name == "__deepcopy__":
+            return self._copied(*args[:2])
+        if name in SOUND or (name in ("ne", "__ne__") and args[0] is args[1]):
+            return torch.full((), SOUND.get(name, False), dtype=torch.bool).expand(args[0].shape)
+        if name == "share_memory_":
+            return args[0]
+        if function == SET_DATA and is_fake(args[0]) != is_fake(args[1]):
+            args = (args[0], self._recorder.fakes.like(args[1]) if is_fake(args[0]) else ones(args[1]).clone())
+        return function(*args, **kwargs)
+
+    def _copied(self, tensor: Any, known: dict[int, Any]) -> Any:
+        if id(tensor) not in known:
+            made = self._recorder.fakes.like(tensor)
+            if isinstance(tensor, torch.nn.Parameter):
+                made = self._watching.weight(torch.nn.Parameter(made, tensor.requires_grad))
+            known[id(tensor)] = made
+        return known[id(tensor)]
+
+
+class OnCPU(TorchFunctionMode):
+    """Lets what a script sends to a GPU stay on the CPU."""
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call a function of PyTorch."""
+        name = getattr(function, "__name__", "")
+        if name in ("cuda", "pin_memory"):
+            return args[0]
+        if name == "to" and len(args) > 1 and type(args[1]) is int:
+            args = (args[0], "cpu", *args[2:])
+        args, named = on_cpu(args, kwargs or {})
+        return function(*args, **named)
+
+
+class Batches(Iterator[Any]):
+    """The batches of a loader, of whose making nothing is recorded."""
+
+    def __init__(self, batches: Iterator[Any], loader: Any, watching: Watching) -> None:
+        self._batches, self._loader, self._watching = batches, loader, watching
+
+    def __next__(self) -> Any:
+        recorder = self._watching.recorder
+        recorder.resting += 1
+        try:
+            batch = next(self._batches)
+        finally:
+            recorder.resting -= 1
+        self._watching.loaded(self._loader, batch)
+        return batch
+
+    def __len__(self) -> int:
+        return len(self._batches)  # type: ignore[arg-type]
+
+
+def checkpoint_blocks(module: torch.nn.Module) -> None:
+    """Let a module's repeated blocks compute their activations again in the backward pass."""
+    from torch.utils.checkpoint import checkpoint
+
+    own = next((part for part in module.modules() if hasattr(part, "gradient_checkpointing_enable")), None)
+    if own is not None:
+        own.gradient_checkpointing_enable({"use_reentrant": False})  # type: ignore[operator]
+        return
+    groups: dict[Any, list[torch.nn.Module]] = {}
+    for owner in module.modules():
+        for child in owner.children():
+            groups.setdefault((id(owner), type(child)), []).append(child)
+
+    def weights(group: list[torch.nn.Module]) -> int:
+        return sum(weight.numel() for block in group for weight in block.parameters())
+
+    for block in max((group for group in groups.values() if len(group) >= LIKE), key=weights, default=[]):
+        block.forward = partial(checkpoint, block.forward, use_reentrant=False)  # type: ignore[method-assign]
