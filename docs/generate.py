@@ -32,6 +32,7 @@ from whichdevice.apps.explorer.answers import record_for
 from whichdevice.apps.explorer.steps import MIXED, known_models
 from whichdevice.base.parts import Part
 from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
+from whichdevice.forecast.answer import forecast_of
 from whichdevice.forecast.targets import find_target
 from whichdevice.measure.record import Record
 from whichdevice.models.address import built_in_names
@@ -44,7 +45,6 @@ from whichdevice.study.config.model import Section
 from whichdevice.study.figures import figure_facts, figure_names
 from whichdevice.study.tables import get_table, table_about, table_names
 from whichdevice.study.tables.base import read_rows
-from whichdevice.study.tables.forecasts import priced_forecasts
 
 DOCS = Path(__file__).resolve().parent
 PROJECT = DOCS.parent
@@ -219,7 +219,7 @@ def two_softwares() -> str:
     ):
         for name, software in zip(names, softwares, strict=True):
             made = [record_for(models[name], MIXED, batch, find_target(device)) for device in devices]
-            times = [one.step_time or 0.0 for one in priced_forecasts(filter(None, made), hardware_rows())]
+            times = [forecast_of(record).step_time or 0.0 for record in made if record]
             rows.append([what, software, *(f"{1e3 * seconds:.3g} ms" for seconds in times)])
             what = ""
     return grid(["model, batch", "software", *devices], rows)
@@ -487,14 +487,14 @@ def hardware() -> str:
     rows = hardware_rows()
     text = (
         "# Hardware and prices\n\nPeaks are dense and in TFLOP/s. `config/hardware.csv` has the source of every value, "
-        "other names of each device, and what the compiler needs. *Forecast*: the compiler that makes programs for "
-        "this device on a machine without it; `estimate`: from a GPU's program or a trace; `PyTorch`: traces of "
-        "PyTorch models alone have forecasts.\n\n"
+        "and other names of each device. *Forecast*: of steps in JAX and Keras (XLA), in PyTorch, or in both. "
+        "[Devices that nobody timed](../explain/forecasts.md#when-the-interval-is-wide) have wide ones. A GPU that "
+        "shares a computer's memory (unified) may take 0.75 of it.\n\n"
     )
     head = ["device", "kind", "float32", "16 bit", "memory, GB", "GB/s", "power, W", "forecast"]
     text += grid(head, [[each.device, each.kind, _number(each.fp32_tflops), _number(each.half_dense_tflops),
                          _number(each.mem_gb), _number(each.mem_bw_gbs), _number(each.power_w),
-                         each.compiler or ("estimate" if each.kind == "tpu" else "PyTorch" if each.software else "")]
+                         ", ".join({"xla": "XLA", "eager": "PyTorch"}[name] for name in each.software)]
                         for each in rows.values()])  # fmt: skip
     text += (
         "\n## Prices\n\nUSD for an hour of one device, from `config/prices.csv`: the cheapest offer on demand, and the "

@@ -17,7 +17,7 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parent
 PROJECT = DOCS.parent
 FOLDER = DOCS / "outputs"
-WIDTH = "120"
+WIDTH = "100"
 PYTHON = "python"
 COMMANDS = {
     "front": "ask resnet50 --examples 1281167 --epochs 90 --deadline 3d --no-measuring",
@@ -31,7 +31,7 @@ COMMANDS = {
     "free": "ask docs/examples/torch_resnet18.py --examples 50000 --epochs 10 --only free --no-measuring",
     "pipeline": 'ask docs/examples/train_torch.py --no-measuring --devices T4,"RTX 4090"',
     "serve": "serve hf:meta-llama/Llama-3.1-8B-Instruct --rps 5 --ttft 1s --tpot 50ms",
-    "serve70": "serve hf:meta-llama/Llama-3.1-70B-Instruct --weights awq --gpus 1 --ttft 9s --longest "
+    "serve70": "serve hf:meta-llama/Llama-3.1-70B-Instruct --weights awq --gpus 1 --ttft 9s --why "
     '--devices "RTX A6000,L40S,H100 SXM,DGX Spark,Apple M4 Max"',
     "images": "serve hf:black-forest-labs/FLUX.1-dev --latency 30s",
     "generate": 'ask decoder --mode generate --batch 8 --no-measuring --devices "H100 SXM"',

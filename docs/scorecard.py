@@ -13,15 +13,11 @@ from typing import Any
 
 from whichdevice.base.numbers import time_words, two
 from whichdevice.forecast.joint import read_scorecard
+from whichdevice.study.claims import TODAY
 from whichdevice.study.tables.base import read_rows
 
 FOLDER = Path(__file__).resolve().parent / "results"
 PICTURE = FOLDER.parent / "images" / "scorecard.png"
-REPRODUCED = {
-    "step_time": "step",
-    "epoch_time": "epoch",
-    "validation_accuracy": "validation accuracy",
-}
 Row = dict[str, str]
 
 
@@ -44,7 +40,11 @@ def results_parts() -> dict[str, str]:
             [list(row.values()) for row in _rows("simulation")],
         ),
         "claims": _claims(),
-        "reproduced": _table(["workload", "quantity", "published", "on", "here", "note"], reproduced()),
+        "today": _today(),
+        "reproduced": _table(
+            ["workload", "quantity", "published", "on", "here", "note"],
+            [[f"`{row['workload']}`", *list(row.values())[1:]] for row in _rows("reproduced")],
+        ),
         "scorecard": _table(
             ["claim", "aim", "latest", "all sessions", "within aim", "latest met"],
             [_score(claim, sessions) for claim in _rows("claims")],
@@ -182,65 +182,77 @@ def _answers() -> str:
     return _table(list(rows[0]), [list(row.values()) for row in rows])
 
 
-CLAIMED_ON = ("4 × TPU v2", "T4", "V100 SXM2", "RTX 4090", "H100 SXM", "TPU v5e", "TPU v6e")
-CLAIMED = {
+METRICS = {
     "epoch_time": "epoch", "first_epoch_time": "first epoch", "step_time": "step", "wall_time": "training",
     "total_time": "training", "throughput": "product", "throughput_cold": "cold product",
 }  # fmt: skip
 
-A_STEP = 1e-3  # seconds: published "step times" below are of an example
+
+def published() -> list[Row]:
+    """The sources' times and speeds beside the same work on the same device, then on today's."""
+    rows = read_rows(FOLDER / "tables" / "published.csv")
+    return [row for row in rows if row["metric"] in METRICS and (row["value"] or row["ours"])]
 
 
 def _claims() -> str:
-    """Each published time or speed beside what is measured here and forecast elsewhere for as much of the same work."""
-    ours: dict[tuple[str, ...], dict[str, str]] = {}
-    for file in sorted(FOLDER.glob("tables/*/published.csv")):
-        for row in read_rows(file):
-            if row["metric"] in CLAIMED and row["value"]:
-                example = row["metric"] == "step_time" and float(row["value"]) < A_STEP
-                name = f"`{row['workload']}`, {'example' if example else CLAIMED[row['metric']]}"
-                claim = (name, _amount(row["value"], row["unit"]), f"{row['published_device']}, {row['date'][:4]}")
-                place = "here" if row["evidence"] == "measured" else row["device"]
-                ours.setdefault(claim, {})[place] = _amount(row["ours"], row["unit"])
-    places = ("here", *CLAIMED_ON)
-    rows = [[*claim, *(known.get(place) or "–" for place in places)] for claim, known in ours.items()]
-    return _table(["work", "published", "on", "this CPU", *CLAIMED_ON], rows)
+    """Each published measurement beside the forecast of the same work on the same device, and how good that was."""
+    then = [row for row in published() if row["published_device"]]
+    rows = [
+        [
+            _work(row),
+            _amount(row["value"], row["unit"]),
+            f"{row['published_device']}, {row['date'][:4]}",
+            _with_interval(row),
+            two(float(row["ratio"])) if row["ratio"] else "–",
+            row["cause"],
+        ]
+        for row in then
+    ]
+    table = _table(["work", "published", "on", "forecast on the same device", "ratio", "cause"], rows)
+    return f"{table}\n\n{_agreement(then)}"
+
+
+def _agreement(then: list[Row]) -> str:
+    """How far forecasts are from what was published on the same device, apart where a cause is named."""
+    sentences = []
+    for cause, words in ((False, "Where no cause is named"), (True, "Where one is")):
+        rows = [row for row in then if row["ratio"] and bool(row["cause"]) is cause]
+        within = sum(float(row["ours_low"]) <= float(row["value"]) <= float(row["ours_high"]) for row in rows)
+        ratio = median(float(row["ratio"]) for row in rows)
+        sentences.append(f"{words}, the median ratio is {two(ratio)}, and {within} of {len(rows)} lie in the interval.")
+    return " ".join(sentences)
+
+
+def _today() -> str:
+    """The work of each experiment on today's devices and on those that measured it."""
+    places = ("this CPU", *TODAY)
+    works: dict[str, dict[str, str]] = {}
+    for row in published():
+        if not row["published_device"]:
+            place = "this CPU" if row["evidence"] == "measured" else row["device"]
+            works.setdefault(_work(row), {})[place] = _amount(row["ours"], row["unit"])
+    rows = [[work, *(known.get(place, "–") for place in places)] for work, known in works.items()]
+    return _table(["work", *places], rows)
+
+
+def _work(row: Row) -> str:
+    batch, length = row["published_batch_size"], row["published_sequence_length"]
+    size = batch and f"{'N' if row['workload'] == 'matmul' else 'b'}{batch} "
+    length = length and f"× {length} "
+    return f"`{row['workload']}` {size}{length}{METRICS[row['metric']]}"
+
+
+def _with_interval(row: Row) -> str:
+    ours, low, high = (_amount(row[f"ours{end}"], row["unit"]) for end in ("", "_low", "_high"))
+    if row["unit"] != "s":  # is said once
+        ours, low = (text.removesuffix(f" {row['unit']}") for text in (ours, low))
+    return f"{ours} [{low}, {high}]" if ours else "–"
 
 
 def _amount(number: str, unit: str) -> str:
     if not number:
         return ""
     return time_words(float(number)) if unit == "s" else f"{two(float(number))} {unit}"
-
-
-def reproduced() -> list[list[str]]:
-    """Published times and accuracies of models with what the kept records have, then those of earlier code alone."""
-    rows = []
-    for file in sorted(FOLDER.glob("tables/*/published.csv")):
-        for row in read_rows(file):
-            counts = row["metric"] in REPRODUCED and row["evidence"] == "measured"
-            learned = row["metric"] == "validation_accuracy"
-            if not counts or not (row["ratio"] or learned) or (row["unit"] == "s" and float(row["value"]) < A_STEP):
-                continue  # a time per example is the epoch's again
-            written = time_words if row["unit"] == "s" else "{:.4g}".format
-            theirs, ours = (written(float(row[name])) for name in ("value", "ours"))
-            ends = [written(float(row[f"ours_{end}"])) for end in ("low", "high") if row[f"ours_{end}"]]
-            notes = ["stand-in data" if row["data"] == "standin" else "real data"]
-            notes += [part for part in row["note"].split("; ") if part.startswith("learned ")]
-            rows.append(
-                [
-                    f"`{row['workload']}`",
-                    REPRODUCED[row["metric"]],
-                    theirs,
-                    f"{row['published_device']}, {row['date'][:4]}",
-                    f"{ours} [{', '.join(ends)}]" if ends else ours,
-                    ", ".join(notes),
-                ]
-            )
-    covered = {(row[0], row[1]) for row in rows}
-    earlier = [[f"`{row['workload']}`", *list(row.values())[1:]] for row in _rows("reproduced")]
-    rows += [[*row[:-1], f"earlier code; {row[-1]}"] for row in earlier if (row[0], row[1]) not in covered]
-    return sorted(rows, key=lambda row: row[0])
 
 
 def _score(claim: Row, sessions: list[Row]) -> list[str]:

@@ -85,6 +85,7 @@ class Row:
     first: float | None  # seconds to the first token
     rate: float | None  # tokens a second of all answers
     era: str  # of an engine's older versions, their name; "" for those of 2026
+    year: str = ""  # in which it was measured; "" where the source does not say
     watts: float | None = None  # of one GPU
     streamed: float = 1  # tokens that are sent together
     waits: float = 0  # iterations after which the engine looks for new requests, or has waited for more of them
@@ -106,6 +107,11 @@ class Row:
         server = self.server
         how = (server.whole_attention, server.split_experts, self.era)
         return (self.source, self.model, self.system, server.count, server.weights.name, server.engine, *how)
+
+    @property
+    def engine_of_year(self) -> tuple[str, str, str]:
+        """Return engine, source and year: what a server of today is new to."""
+        return self.server.engine, self.source, self.year
 
     @property
     def dense(self) -> bool:
@@ -182,7 +188,7 @@ def published_rows() -> list[Row]:
                 line["source"], line["kind"], server, line["published_as"], float(line["requests"] or 0),
                 prompt or PROMPTS[line["task"]], answer, float(line["tpot_ms"] or 0) / 1e3,
                 float(line["ttft_ms"]) / 1e3 if line["ttft_ms"] else None,
-                float(line["tokens_s"]) if line["tokens_s"] else None, era_of(line),
+                float(line["tokens_s"]) if line["tokens_s"] else None, era_of(line), line["measured"][:4],
                 float(line["watts"]) if line["watts"] else None, float(line["streamed"]), float(line["waits"]),
                 line["warm"] == "1",
             )
@@ -448,27 +454,34 @@ class Fitted:
         """Return whether rows are such ones."""
         return np.array([which(row) for row in self.rows])
 
-    def constants(self, first: Mapping[str, Mapping[str, float]], new: str = "server") -> dict[str, Any]:
+    def constants(
+        self, first: Mapping[str, Mapping[str, float]], new: str = "engine of a year"
+    ) -> dict[str, Any]:
         """Return what the package reads; `first` is what a first token takes, by engine.
 
-        A server of a known model and chip is missed by as much as those of the group `new` when that is left out.
+        A server of a known model and chip is missed by as much as the groups `new`, each of one weight, when they are
+        left out: a user's engine is newer than all of them. A model is known by rows of it on an engine.
         """
         dense = self.chosen(lambda row: row.dense)
         kinds = {"dense": dense, "experts": ~dense}
-        rest = {kind: spread_of(self.missed[new][its]) for kind, its in kinds.items()}
-        more = {kind: _beside(self.missed["model"][its], rest[kind]) for kind, its in kinds.items()}
-        whole = spread_of(self.missed[new])
+        groups = np.array([str(GROUPS[new](row)) for row in self.rows])
+        rest = {kind: spread_of(self.missed[new][its], groups[its]) for kind, its in kinds.items()}
+        known = {kind: spread_of(self.missed["server"][its]) for kind, its in kinds.items()}
+        more = {kind: _beside(self.missed["model"][its], known[kind]) for kind, its in kinds.items()}
+        whole = spread_of(self.missed["server"])
         chip, generation = (_beside(self.missed[name], whole) for name in ("system", "generation"))
         factors = {name: factor for name, factor in self.factors.items() if not name.startswith("old ")}
         return {
             "factors": factors,
             "first token": dict(first),
             "models": dict(sorted(self.known.models.items())),
+            "known": sorted({f"{row.model} on {row.server.engine}" for row in self.rows}),
             "chips": {name: self.known.chips[name] for name in sorted(self.known.chips) if name in hardware_rows()},
             "generations": sorted({row.server.generation for row in self.rows}),
             "engines": sorted({row.server.engine for row in self.rows}),
             "sd": {
                 "rest": rest,
+                "first token": 0.0,  # beside the rest, of the first token alone
                 "unseen model": more,
                 "unseen chip": chip,
                 "unseen generation": max(chip, generation),
@@ -488,6 +501,7 @@ GROUPS: Mapping[str, Callable[[Row], object]] = {
     "source": lambda row: row.source,
     "generation": lambda row: row.server.generation,
     "server": lambda row: (row.model, row.system, row.server.count, row.server.weights.name, row.server.engine),
+    "engine of a year": lambda row: row.engine_of_year,
 }
 
 
@@ -501,9 +515,15 @@ def score(missed: np.ndarray) -> dict[str, float]:
     }
 
 
-def spread_of(missed: np.ndarray) -> float:
-    """Return the standard deviation whose 80 % interval holds 80 % of these."""
-    return float(np.quantile(np.abs(missed), HELD)) / Z80
+def spread_of(missed: np.ndarray, groups: np.ndarray | None = None) -> float:
+    """Return the standard deviation whose 80 % interval holds 80 % of these; with `groups` each of one weight."""
+    errors = np.abs(missed)
+    if groups is None:
+        return float(np.quantile(errors, HELD)) / Z80
+    rows_of = Counter(groups.tolist())
+    order = np.argsort(errors)
+    share = np.cumsum([1 / rows_of[group] for group in groups[order]]) / len(rows_of)
+    return float(errors[order][np.searchsorted(share, HELD)]) / Z80
 
 
 def held(rows: Sequence[Row], missed: np.ndarray, group: Callable[[Row], object]) -> np.ndarray:
@@ -635,9 +655,13 @@ def main() -> None:
     by_engine = {engine: found[kind] for engine, kind in FIRST_TOKENS.items()}
     by_engine["other"] = by_engine["vllm"]
     constants["servers"]["first token"] = by_engine
-    constants["llama.cpp"] = single.constants({"other": nothing})
+    spread = constants["servers"]["sd"]
+    missed = first.left_out(GROUPS["engine of a year"])
+    spread["first token"] = math.sqrt(max(spread_of(missed) ** 2 - max(spread["rest"].values()) ** 2, 0.0))
+    constants["llama.cpp"] = single.constants({"other": nothing}, new="server")
     tpus = Fitted.of(tpu_rows(), GROUPS, servers.factors)
     constants["tpu"] = tpus.constants(by_engine, new="source")  # few sources: a user's server is of a new one
+    constants["tpu"]["sd"]["first token"] = spread["first token"]  # nothing published tests it
     write_json(constants, CONSTANTS)
     write_page(servers, single, tpus, first, every, {name: int(its.sum()) for name, its in left_out.items()})
 

@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from fit.serving import GROUPS, LOW, FirstTokens, Fitted, Row, held, score, spread_of
+from fit.serving import GROUPS, LOW, Z80, FirstTokens, Fitted, Row, held, score, spread_of
 from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast.serving.forecast import OWN, SHARED
 from whichdevice.forecast.serving.queue import Engines, Requests
+from whichdevice.forecast.serving.server import read_constants
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "serving-validation.md"
 NAMES = {"model": "a model", "system": "a device", "source": "a source", "generation": "a generation of chips"}
 NAMES |= {"server": "a server (its model on so many of a device)"}
+NAMES |= {"engine of a year": "an engine with its source and year"}
 TARGETS = (0.006, 0.008, 0.01, 0.015, 0.02, 0.03, 0.05)  # seconds a token
 SAME = 1.05  # of price and of the target's time: as good as the best
 SURE = 0.8
@@ -32,10 +34,12 @@ def write_page(
     left_out: Mapping[str, int],
 ) -> None:
     """Write the page, and nothing else; `left_out` has how many rows have no score, by reason."""
-    left_out_first = {name: first.left_out(GROUPS[name]) for name in ("model", "server")}
+    left_out_first = {name: first.left_out(GROUPS[name]) for name in ("model", "server", "engine of a year")}
     lines = [
         INTRODUCTION.format(rows=len(every) + len(single.rows) + len(tpus.rows)),
         *_first_table(servers, single, first, left_out_first),
+        "",
+        _stated(servers, left_out_first),
         "",
     ]
     lines += [*_decided(servers), ""]
@@ -126,7 +130,9 @@ def _first_table(
     decode = single.chosen(lambda row: row.kind == "decode")
     yield "| what, left out | rows | groups | median error | 80 % were within | the 80 % interval held | naive rule |"
     yield "|---|--:|--:|--:|--:|--:|--:|"
-    for name, words in (("model", "time a token, a model"), ("system", "time a token, a device")):
+    new = "engine of a year"
+    times = {"model": "time a token, a model", "system": "time a token, a device", new: f"…, an {new}"}
+    for name, words in times.items():
         yield _line(words, rows, servers.missed[name], every, GROUPS[name])
     yield _line("… dense models, a model", rows, servers.missed["model"], dense, GROUPS["model"])
     yield _line("… mixtures of experts, a model", rows, servers.missed["model"], ~dense, GROUPS["model"])
@@ -140,9 +146,26 @@ def _first_table(
             its = score(logs[chosen])
             groups = len({str(GROUPS[name](row)) for row, is_one in zip(first.rows, chosen, strict=True) if is_one})
             yield (
-                f"| time to the first token below {LOW:g} of full load{', vLLM' if engine else ''}, a {name} | "
+                f"| time to the first token below {LOW:g} of full load{', vLLM' if engine else ''}, {NAMES[name]} | "
                 f"{its['rows']:.0f} | {groups} | {_percent(its['median_error'])} | × / ÷ {its['within']:.2f} | | |"
             )
+
+
+def _stated(servers: Fitted, first: Mapping[str, np.ndarray]) -> str:
+    """Say which intervals the package states, and how often they hold where an engine of a year is left out."""
+    new, spread = "engine of a year", read_constants()["servers"]["sd"]
+    rest = np.where(servers.chosen(lambda row: row.dense), spread["rest"]["dense"], spread["rest"]["experts"])
+    held_tokens = np.mean(np.abs(servers.missed[new]) <= Z80 * rest)
+    dense, experts = (math.exp(Z80 * spread["rest"][kind]) for kind in ("dense", "experts"))
+    of_first = math.hypot(spread["rest"]["experts"], spread["first token"])
+    held_first = np.mean(np.abs(first[new]) <= Z80 * of_first)
+    return (
+        "A user's engine is newer than all of them. So answers state the intervals of an engine with its source and\n"
+        f"year that is left out, each of one weight: × / ÷ {dense:.2f} for a token of a dense model, "
+        f"× / ÷ {experts:.2f}\nof a mixture of experts, × / ÷ {math.exp(Z80 * of_first):.2f} for the first token. "
+        "They hold "
+        f"{_percent(float(held_tokens))} of the times a token\nand {_percent(float(held_first))} of first tokens."
+    )
 
 
 def _left_out(fitted: Fitted, title: str) -> Iterator[str]:

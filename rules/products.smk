@@ -1,4 +1,4 @@
-# What is made beside the runs: compiled programs and exported models. Never beside a timed run: they take all cores.
+# What is made beside the runs: counted steps and exported models. Never beside a timed run: they take all cores.
 from whichdevice.study.planning import products
 
 COMPILED = products.compiled_records(PLAN)

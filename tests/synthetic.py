@@ -26,16 +26,17 @@ from whichdevice.base.files import CONFIG
 from whichdevice.base.sheets.hardware import HARDWARE, hardware_rows
 from whichdevice.base.sheets.prices import price_sheet
 from whichdevice.measure.record import Artefact, Cold, DataFacts, Memory, Record, Steady
+from whichdevice.measure.running import run_code_hash
 from whichdevice.models.loading import Model
 from whichdevice.study.cells import Run
+from whichdevice.study.claims import read_published
 from whichdevice.study.config.load import read_study
 from whichdevice.study.config.model import Device, Measure, Study, Train, Workload
 from whichdevice.study.records.store import write_record
-from whichdevice.study.request import build_request, run_code_hash
+from whichdevice.study.request import build_request
 from whichdevice.study.results import StudyResults
 from whichdevice.study.tables.base import Sources, table, write_table
 from whichdevice.study.tables.make import TABLES, collect
-from whichdevice.study.tables.published import read_published
 from whichdevice.study.tables.runs import configured_runs, run_row
 
 # The config of a study like `small_study`, on a CPU alone.

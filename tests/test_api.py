@@ -17,7 +17,7 @@ from needs import require
 
 import whichdevice as wd
 from whichdevice.apps import api
-from whichdevice.apps.questions.one_model import Question
+from whichdevice.apps.questions.question import Question
 from whichdevice.base.errors import StudyError
 from whichdevice.decide import Wants
 from whichdevice.models.loading import Model

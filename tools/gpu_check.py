@@ -437,7 +437,8 @@ def of_jax(check: JaxCheck, window: float) -> Record:
             gradients = jax.grad(check.loss)(state, batch)
             return jax.tree.map(lambda value, slope: value - 1e-4 * slope, state, gradients)
 
-        step = jax.jit(next_state, donate_argnums=0).lower(state, batch).compile()
+        lowered = jax.jit(next_state, donate_argnums=0).lower(state, batch)
+        step = lowered.compile()
         box = [state]
 
         def run() -> None:
@@ -450,9 +451,9 @@ def of_jax(check: JaxCheck, window: float) -> Record:
         times, host = windows(run, lambda: jax.block_until_ready(box[0]), window)
         program = None
         with suppress(ImportError):
-            from whichdevice.forecast.xla.hlo_operations import read_work
+            from whichdevice.forecast.count.stablehlo import count_program
 
-            program = read_work(step.as_text(), "gpu").digest()
+            program = count_program(lowered).total().work("gpu").digest()
         return Record(label(check), "ok", median(times), tuple(times), host, started, program=program)
     except Exception as error:
         return Record(label(check), "failed", reason=_line(error))

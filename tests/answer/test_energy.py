@@ -9,8 +9,7 @@ from whichdevice.decide import Answer, Wants
 from whichdevice.decide.decide import Amount, decide
 from whichdevice.decide.energy import Power, board_share, forecast_power
 from whichdevice.decide.rows import FORECAST, AskedWork, Price, Row
-from whichdevice.decide.table import cells, head
-from whichdevice.decide.words import as_json
+from whichdevice.decide.words import as_json, cells, head
 from whichdevice.forecast.answer import Forecast
 
 ROW = Row(
@@ -31,8 +30,8 @@ def test_an_interval_holds_the_power() -> None:
 
 def test_the_whole_table_has_a_column_of_energy_and_json_always() -> None:
     asked = answer(ROW, replace(ROW, card="B", chip="B", usd_per_hour=2.0, power=None))
-    assert "kWh" not in head(asked) and head(asked, everything=True)[6] == "kWh"
-    assert [row[6] for _, row in cells(asked, everything=True)] == ["0.4", "–"]
+    assert "kWh" not in head(asked) and head(asked, why=True)[6] == "kWh"
+    assert [row[6] for _, row in cells(asked, why=True)] == ["0.4", "–"]
     assert as_json(asked)["rows"][0]["kwh"] and as_json(asked)["rows"][0]["power"]["evidence"] == "forecast"
 
 

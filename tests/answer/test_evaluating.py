@@ -8,7 +8,7 @@ from answer.test_answer import FAST, work
 
 from whichdevice.decide import Answer, Wants, facts
 from whichdevice.decide.decide import Amount, decide, evaluated
-from whichdevice.decide.words import as_json, evaluation_lines
+from whichdevice.decide.words import as_json, notes
 from whichdevice.forecast.lived import Habits
 from whichdevice.models.script.found import Evaluation
 
@@ -79,62 +79,41 @@ def test_a_slow_loader_feeds_the_evaluation_too() -> None:
     assert unfed.begun == pytest.approx(plain.begun, rel=0.02)
 
 
+UNKNOWN = "Evaluation of unknown length is not counted"
 LINES: dict[str, tuple[tuple[Evaluation, ...], list[str]]] = {
     "nothing": ((), []),
-    "each epoch": ((EACH,), ["Evaluation: 30 batches each epoch, 9 % of the hours."]),
-    "with tokens": (
-        (replace(EACH, tokens=10),),
-        ["Evaluation: 30 batches of 10 tokens, one after the other, each epoch, 9 % of the hours."],
-    ),
-    "one batch": ((replace(EACH, batches=1),), ["Evaluation: 1 batch each epoch, less than 1 % of the hours."]),
+    "each epoch": ((EACH,), ["Evaluation takes 9 % of the hours."]),
+    "with tokens": ((replace(EACH, tokens=10),), ["Evaluation takes 9 % of the hours."]),
+    "one batch": ((replace(EACH, batches=1),), ["Evaluation takes less than 1 % of the hours."]),
     "several": (
         (EACH, replace(EACH, batches=20), replace(EACH, per="training"), replace(EACH, every=2000, per="step")),
-        ["Evaluation: 50 batches each epoch, 30 batches once and 30 batches every 2,000 steps, 15 % of the hours."],
+        ["Evaluation takes 15 % of the hours."],
     ),
-    "two of one kind": ((EACH, EACH), ["Evaluation: 60 batches each epoch, 17 % of the hours."]),
-    "after very many steps": (
-        (replace(EACH, every=1_234_567, per="step"),),
-        ["Evaluation: 30 batches every 1,234,567 steps, less than 1 % of the hours."],
-    ),
-    "twice an epoch": (
-        (replace(EACH, every=0.5),), ["Evaluation: 60 batches each epoch, 17 % of the hours."]
-    ),
-    "each other half of five": (
-        (replace(EACH, every=2.5),), ["Evaluation: 30 batches every 2.5 epochs, 4 % of the hours."]
-    ),
-    "a trainer's stream": (
-        (replace(EACH, line=None, batches=None),),
-        ["Evaluation is not counted: how many batches its trainer takes is not known."],
-    ),
-    "not known": (
-        (replace(EACH, batches=None), replace(EACH, line=9, every=None)),
-        [
-            "Evaluation is not counted: how many batches line 7 takes is not known and how often line 9 runs is not "
-            "known."
-        ],
-    ),
-    "both": (
-        (EACH, replace(EACH, batches=None)),
-        ["Evaluation: 30 batches each epoch, 9 % of the hours.",
-         "Evaluation is not counted: how many batches line 7 takes is not known."],
-    ),
+    "each other half of five": ((replace(EACH, every=2.5),), ["Evaluation takes 4 % of the hours."]),
+    "a trainer's stream": ((replace(EACH, line=None, batches=None),), [f"{UNKNOWN}."]),
+    "not known": ((replace(EACH, batches=None), replace(EACH, line=9, every=None)), [f"{UNKNOWN}, line 7 and 9."]),
+    "both": ((EACH, replace(EACH, batches=None)), ["Evaluation takes 9 % of the hours.", f"{UNKNOWN}, line 7."]),
 }  # fmt: skip
+
+
+def evaluation(answer: Answer) -> list[str]:
+    return [line for line in notes(answer) if line.startswith("Evaluation")]
 
 
 @pytest.mark.parametrize("case", LINES)
 def test_one_line_says_what_is_counted_and_one_what_is_not(case: str) -> None:
     evaluations, expected = LINES[case]
-    assert evaluation_lines(asked(*evaluations)) == expected
+    assert evaluation(asked(*evaluations)) == expected
 
 
 def test_an_epoch_of_unknown_length_is_said_and_not_counted_as_nothing() -> None:
     script = work(ROW, evaluations=(EACH,), lived=CLEAN, script_batch=100)
-    found = evaluation_lines(decide(script, Wants(), Amount(100_000, counted="steps")))
-    assert found == ["Evaluation is not counted: how many examples an epoch has is not known."]
+    found = evaluation(decide(script, Wants(), Amount(100_000, counted="steps")))
+    assert found == [f"{UNKNOWN}, line 7."]
 
 
 def test_the_facts_have_the_share_of_the_hours() -> None:
     besides = facts.evaluating(asked(EACH))
-    assert besides is not None and besides.share == pytest.approx(0.1 / 1.1)
+    assert besides is not None and besides["share"] == pytest.approx(0.1 / 1.1)
     assert as_json(asked(EACH))["evaluating"]["counted"][0]["batches"] == 30
     assert as_json(asked())["evaluating"] is None

@@ -124,15 +124,15 @@ SHEET_ROW = HardwareRow(
 def test_a_device_has_a_row_for_each_way_it_is_offered() -> None:
     found = rows(T4, sheet={"T4": SHEET_ROW})
     assert list(found) == ["T4", "T4, spot", "T4, free"]
-    assert found["T4"].card_usd == 900 and found["T4"].card_watts == 70
     spot, free = found["T4, spot"], found["T4, free"]
     assert (spot.usd_per_hour, spot.price.provider, spot.spot) == (0.12, "GCP", True)
     assert (free.usd_per_hour, free.price.provider, free.week_hours) == (0.0, "Colab or Kaggle", 30)
     assert free.start_time < found["T4"].start_time and free.card == "T4"
     assert list(rows(replace(T4, devices=2), sheet={"T4": SHEET_ROW})) == ["2 × T4", "2 × T4, spot"]
     assert list(rows(SMALL, sheet={"T4": SHEET_ROW})) == ["T4"]  # no offers of what is too small
-    dear = SHEET_ROW.model_copy(update={"offers": SHEET_ROW.offers[:1]})
-    assert list(rows(replace(T4, usd_per_hour=0.1), sheet={"T4": dear})) == ["T4"]
+    paid = SHEET_ROW.offers[0].model_copy(update={"offer": "on_demand", "instance_usd_per_hour": 0.1})
+    dear = SHEET_ROW.model_copy(update={"offers": (SHEET_ROW.offers[0], paid)})
+    assert list(rows(T4, sheet={"T4": dear})) == ["T4"]
 
 
 ENDED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [

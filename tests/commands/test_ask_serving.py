@@ -11,7 +11,7 @@ from whichdevice.__main__ import main
 from whichdevice.apps.questions.serving import price_of
 from whichdevice.base.errors import StudyError
 from whichdevice.base.sheets.hardware import hardware_rows
-from whichdevice.decide.serving_words import as_json
+from whichdevice.decide.words import as_json
 
 LLAMA = "hf:meta-llama/Llama-3.1-8B-Instruct"
 FEW = ("--devices", "L40S,H100 SXM", "--gpus", "1,2")
@@ -48,8 +48,10 @@ def test_the_first_line_says_what_to_rent_what_it_costs_and_how_sure_it_holds_th
     decision = " ".join(lines[lines.index("") + 1 :][:3])
     assert decision.startswith("Rent ") and "a million tokens at 5 requests a second" in decision
     assert "sure to hold 1 s and 50 ms." in decision
-    assert any("the median of" in line and "the lowest" in line for line in lines)
-    assert any("▶" in line for line in lines) and max(map(len, lines)) <= 100
+    assert any("▶" in line for line in lines) and max(map(len, lines)) <= 100 and len(lines) <= 22
+    assert asked("--rps", "5", "--ttft", "1s", "--tpot", "50ms", "--why", *FEW) == 0
+    whole = capsys.readouterr().out
+    assert "the median of" in whole and "the lowest" in whole and len(whole.splitlines()) > len(lines)
 
 
 def test_smaller_weights_leave_room_for_more_requests(capsys):
@@ -70,7 +72,7 @@ def test_no_row_has_more_cards_than_somebody_would_run_together(capsys):
     most = {"RTX 4090": 16, "L40S": 64, "H100 SXM": 512}
     assert all(row["devices"] <= most.get(row["device"], 4) for row in found["options"])
     assert found["pick"]["device"] == "H100 SXM"
-    assert any("RTX 4090 (" in line for line in found["notes"])
+    assert any("64 × L40S (" in line for line in found["notes"])
 
 
 def test_this_machine_is_a_row_in_4_bits_from_its_measured_memory_rate(capsys):
@@ -100,7 +102,7 @@ def test_a_tpus_number_is_that_of_a_machine_and_its_price_is_of_a_chip(capsys):
     assert {(row["device"], row["count"], row["usd_per_hour"] / row["servers"]) for row in rows if not row["here"]} == {
         ("TPU7x", 2, 12.0)
     }
-    assert all(price_of(hardware_rows()[name], 1, {}).usd > 1 for name in ("TPU v3", "TPU v6e"))
+    assert all(price_of(hardware_rows()[name], 1, {}).usd_per_hour > 1 for name in ("TPU v3", "TPU v6e"))
 
 
 def test_a_computer_with_shared_memory_is_forecast_with_llama_cpp(capsys):
@@ -118,7 +120,7 @@ def test_the_users_own_price_is_exact(capsys):
 
 
 def test_the_longest_context_is_a_column_and_never_longer_than_the_models(capsys):
-    assert asked("--longest", "--tpot", "1s", *FEW) == 0
+    assert asked("--why", "--tpot", "1s", *FEW) == 0
     assert "131,072" in capsys.readouterr().out
 
 
@@ -182,6 +184,6 @@ def test_python_has_the_facts_of_the_command_for_images(capsys):
     found = plain(capsys, "--rps", "0.1", "--latency", "20s", "--price", "L4=0.5", "--devices", "L4,H100 SXM",
                   model="hf:FLUX.1-schnell")  # fmt: skip
     answer = wd.serve("hf:FLUX.1-schnell", rps=0.1, latency=20, devices=["L4", "H100 SXM"], prices={"L4": 0.5})
-    assert json.loads(as_json(answer.answer)) == found
+    assert json.loads(json.dumps(as_json(answer.answer))) == found
     assert answer.best is not None and answer.best.device == found["pick"]["device"]
     assert answer.best.alone == found["pick"]["first_token"] > 0

@@ -16,7 +16,7 @@ from whichdevice.apps.explorer.answers import default_answer, record_for, target
 from whichdevice.apps.explorer.steps import KnownModel, known_models
 from whichdevice.apps.questions.serving import ServingQuestion, ask_serving
 from whichdevice.base.sheets.hardware import hardware_rows
-from whichdevice.decide import serving_words, words
+from whichdevice.decide import words
 from whichdevice.forecast import tpu
 from whichdevice.forecast.counting import count_steps
 from whichdevice.forecast.serving.forecast import Load
@@ -65,7 +65,7 @@ def test_the_page_has_pythons_answer_for_each_model_and_a_row_for_each_device(
         assert [device for _, device in rows] == [option.device for option in answer.choices]
         assert [device for facts, device in rows if "pick" in facts] == [answer.pick.device]
     served = ask_serving(ServingQuestion(served_model(LLAMA), Load(5, 1000, 300, 2.0, 0.1), here=False))
-    assert all(line in text for line in serving_words.lines(served))
+    assert all(line in text for line in words.lines(served))
 
 
 def test_the_default_is_the_first_training_that_a_device_can_do(models: dict[str, KnownModel]) -> None:

@@ -11,6 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from synthetic_forecasts import compiled_for
 
+from whichdevice.base.files import WORKFLOW
+from whichdevice.study.claims import TODAY
 from whichdevice.study.config.model import Device, Measure, Train, Workload
 from whichdevice.study.figures import draw, style
 from whichdevice.study.figures.claims import draw_claims
@@ -134,11 +136,24 @@ def test_cold_start_tells_until_a_device_begins_the_first_step_and_each_later_on
     assert len(first) == 1 and not is_hollow(first[0])  # nobody ran the others
 
 
-def test_claims_have_a_cross_each_and_this_studys_times_beside_them(on_a_cpu: StudyResults) -> None:
-    (panel,) = drawn(draw_claims(on_a_cpu)).axes
-    crosses = [line for line in panel.lines if line.get_marker() == "X"]
-    assert len(crosses) == len(panel.get_yticks()) > 20
-    assert {is_hollow(line) for line in marks(panel)} == {True, False}
+def test_claims_have_a_panel_for_each_experiment_with_then_above_and_today_below(tmp_path: Path) -> None:
+    config, _ = synthetic.write_study(synthetic.small_study(), tmp_path, artefacts=False)
+    (tmp_path / "tables").mkdir()
+    table = WORKFLOW / "docs/results/tables/published.csv"
+    (tmp_path / "tables/published.csv").write_bytes(table.read_bytes())
+    panels = drawn(draw_claims(StudyResults(config, tmp_path / "tables"))).axes
+    shown = [panel for panel in panels if panel.axison]
+    assert len(shown) == 7 and len({panel.get_xlabel() for panel in shown}) == 7
+    for panel in shown:
+        names = [label.get_text() for label in panel.get_yticklabels()]
+        assert len(names) == len(set(names)) and names[-6:] == list(TODAY)
+        crosses = [line for line in panel.lines if line.get_marker() == "X"]
+        assert [line.get_ydata()[0] for line in crosses] == list(range(len(crosses)))
+        assert panel.get_title(loc="left").startswith("Then ") and "today:" in panel.get_title(loc="left")
+    titles = [panel.get_title(loc="left").replace("\n", " ") for panel in shown]
+    sentences = dict(zip([panel.get_xlabel().split(",")[0] for panel in shown[:3]], titles, strict=False))
+    assert sentences["weather_gru"].startswith("Then a TPU v2-8 was 8.6 times a K80; the same work today: a TPU")
+    assert "Then 160 TFLOP/s on a TPU v2-8" in sentences["matmul"]  # what is impossible is not compared
 
 
 def test_the_kinds_of_devices_differ_in_grey_and_in_shape() -> None:

@@ -165,6 +165,7 @@ def test_two_processes_share_the_steps(installed, monkeypatch):
 
     monkeypatch.setattr(counting, "supervise_module", process)
     monkeypatch.setattr(counting, "PARALLEL", 2)
+    monkeypatch.setattr(counting, "FEW", 2)
     monkeypatch.setattr(counting, "usable_cores", lambda: 2)
     count_steps(asked())
     assert sorted(lists[0] + lists[1]) == [0, 1, 2]

@@ -10,7 +10,8 @@ require("torch")
 import torch
 
 from whichdevice.apps.commands.ask import targets_of
-from whichdevice.apps.questions.one_model import OneModel, Question
+from whichdevice.apps.questions.one_model import OneModel
+from whichdevice.apps.questions.question import Question
 from whichdevice.base.errors import StudyError
 from whichdevice.forecast.products import ProgramRequest
 from whichdevice.forecast.targets import find_target
@@ -20,7 +21,6 @@ from whichdevice.models.hugging_face import configuration, known_models
 from whichdevice.models.loading import Model
 from whichdevice.models.tuning import Tuning
 from whichdevice.models.workloads.base import Options
-from whichdevice.study.programs import program_requests
 
 SMALL = {
     "model_type": "llama", "vocab_size": 64, "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 10,
@@ -97,7 +97,7 @@ def test_a_large_decoder_is_all_in_bfloat16_as_fine_tuning_tools_hold_it(name, a
     for counts in ([1], [64]):
         asked_of = Question(Model.read(name), precision=asked)
         question = OneModel(asked_of, targets_of(["L4", "T4"], counts, "eager"), counts)
-        assert {each.device: each.precision for each in program_requests(question.study)} == formats
+        assert {each.device: each.precision for each in question.requests} == formats
 
 
 def test_a_trace_is_kept_for_other_batches_devices_and_numbers_of_gpus(folder, working_folder, monkeypatch):
@@ -282,7 +282,7 @@ def test_constants_of_a_file_say_how_it_is_trained(tmp_path):
     own = [OneModel(Question(Model.read(str(path))), [find_target(each) for each in ("A100 SXM 80GB", "T4")])]
     path.with_name("own.py").write_text(FILE.format(constants="PRECISION = 'bfloat16'"))
     own.append(OneModel(Question(Model.read(str(path.with_name("own.py")))), [find_target("A100 SXM 80GB")]))
-    formats = [[each.precision for each in program_requests(question.study)] for question in own]
+    formats = [[each.precision for each in question.requests] for question in own]
     assert formats == [["bfloat16", "mixed_float16"], ["bfloat16"]]
     path.write_text(FILE.format(constants="METHOD = 'dora'"))
     with pytest.raises(StudyError, match=r"tuned\.py: method is 'dora'; it must be one of full, lora, qlora"):

@@ -10,7 +10,7 @@ import pytest
 from whichdevice.decide import Amount, AskedWork, Wants, facts
 from whichdevice.decide.decide import Answer, decide
 from whichdevice.decide.rows import FORECAST, MEASURED, Row
-from whichdevice.decide.words import lasting_notes
+from whichdevice.decide.words import notes
 from whichdevice.forecast.lived import Habits, decodes_images
 
 HABITS = Habits(factor=1.5, kernel=-0.5, images=0.2, log_sd=0.4, reports=100, sources=50)
@@ -47,14 +47,14 @@ def test_steps_of_short_kernels_and_of_images_that_are_decoded_take_longer() -> 
 
 
 def test_each_of_several_devices_decodes_its_part_of_the_images() -> None:
-    one, four = (facts.lived(answer(replace(CARD, devices=devices), decodes=True)) for devices in (1, 4))
-    assert one is not None and one.times == pytest.approx(1.5 * 11**0.2)
-    assert four is not None and four.times == pytest.approx(1.5 * 3.5**0.2)
+    one, four = (facts.lived_step(answer(replace(CARD, devices=devices), decodes=True)) for devices in (1, 4))
+    assert one is not None and one["times"] == pytest.approx(1.5 * 11**0.2)
+    assert four is not None and four["times"] == pytest.approx(1.5 * 3.5**0.2)
 
 
 def test_images_that_a_loader_of_known_rate_decodes_count_once() -> None:
-    fast = facts.lived(answer(CARD, decodes=True, pipeline_rate=1e6))
-    assert fast is not None and fast.times == pytest.approx(1.5) and fast.prepared is None
+    fast = facts.lived_step(answer(CARD, decodes=True, pipeline_rate=1e6))
+    assert fast is not None and fast["times"] == pytest.approx(1.5) and fast["prepared"] is None
     slow, plain = (answer(CARD, decodes=decodes, pipeline_rate=100.0).options[0] for decodes in (True, False))
     assert slow.seconds == plain.seconds
 
@@ -86,7 +86,7 @@ def test_a_file_that_is_no_python_shows_none(tmp_path: Path) -> None:
 
 def test_lived_hours_leave_nothing_out() -> None:
     left_out = "Not included: loading data, validation."
-    assert left_out in lasting_notes(answer(CARD, habits=None)) and left_out not in lasting_notes(answer(CARD))
+    assert left_out in notes(answer(CARD, habits=None)) and left_out not in notes(answer(CARD))
 
 
 def test_what_was_measured_here_is_left_as_it_is() -> None:
@@ -95,31 +95,31 @@ def test_what_was_measured_here_is_left_as_it_is() -> None:
 
 
 def test_a_note_and_a_fact_say_how_much_longer_a_script_takes() -> None:
-    step = facts.lived(answer(CARD))
-    assert step is not None and step.card == "L4" and step.times == pytest.approx(1.5)
-    assert step.high / step.low == pytest.approx(math.exp(2 * 1.2816 * 0.4))
+    step = facts.lived_step(answer(CARD))
+    assert step is not None and step["card"] == "L4" and step["times"] == pytest.approx(1.5)
+    assert step["high"] / step["low"] == pytest.approx(math.exp(2 * 1.2816 * 0.4))
     assert facts.as_dict(answer(CARD))["lived_step"]["times"] == pytest.approx(1.5)
-    assert "As scripts like this run: 1.5 times the clean step (0.9 to 2.5 in 8 of 10)." in lasting_notes(answer(CARD))
-    assert facts.lived(answer(CARD, habits=None)) is None
+    assert "As scripts like this run: 1.5 times the clean step (0.9 to 2.5 in 8 of 10)." in notes(answer(CARD))
+    assert facts.lived_step(answer(CARD, habits=None)) is None
 
 
 def test_a_note_says_what_images_that_are_decoded_before_would_save() -> None:
     assert (
         "As scripts like this run: 2.4 times the clean step (1.5 to 4.0 in 8 of 10); "
-        "with images decoded beforehand: 1.5 times." in lasting_notes(answer(CARD, decodes=True))
+        "with images decoded beforehand: 1.5 times." in notes(answer(CARD, decodes=True))
     )
 
 
 def test_a_rough_time_has_its_interval_in_that_note() -> None:
-    step = facts.lived(answer(replace(CARD, rough=True, log_sd_own=0.9)))
-    [note] = [line for line in lasting_notes(answer(replace(CARD, rough=True, log_sd_own=0.9))) if "scripts" in line]
-    assert step is not None and step.whole is not None and step.whole[1] > 5 * step.whole[0]
+    step = facts.lived_step(answer(replace(CARD, rough=True, log_sd_own=0.9)))
+    [note] = [line for line in notes(answer(replace(CARD, rough=True, log_sd_own=0.9))) if "scripts" in line]
+    assert step is not None and step["whole"] is not None and step["whole"][1] > 5 * step["whole"][0]
     assert note.endswith(" On L4 the whole takes 1.2–15 h in 8 of 10 cases.")
-    assert (exact := facts.lived(answer(CARD))) is not None and exact.whole is None
+    assert (exact := facts.lived_step(answer(CARD))) is not None and exact["whole"] is None
 
 
 def test_no_step_takes_less_than_a_clean_one() -> None:
     long = replace(CARD, step_time=4.0, device_time=4.0)
     assert "clean step (0.6 to 1.7 in 8 of 10); with images decoded beforehand: 1.0 times." in " ".join(
-        lasting_notes(answer(long, decodes=True))
+        notes(answer(long, decodes=True))
     )

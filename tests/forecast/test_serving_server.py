@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from whichdevice.base.sheets.hardware import hardware_rows
-from whichdevice.forecast.serving.server import CLASSES, Server, generation_of, model_shape, speed_up
+from whichdevice.forecast.serving.server import CLASSES, Server, model_shape, speed_up
 from whichdevice.models.served import WEIGHT_FORMATS, served_model
 
 ROWS = hardware_rows()
@@ -148,7 +148,5 @@ def test_tpus_have_factors_of_their_own() -> None:
 
 def test_generations_and_shapes() -> None:
     """Chips of one generation share factors; a model is known by its sizes, whatever its name."""
-    assert generation_of(ROWS["H200 SXM"]) == generation_of(ROWS["H100 PCIe"]) == "Hopper"
-    assert generation_of(ROWS["Apple M4 Max"]) == "Apple"
-    assert generation_of(ROWS["MI300X"]) == "CDNA"
+    assert ROWS["H200 SXM"].generation == ROWS["H100 PCIe"].generation == "Hopper"
     assert model_shape(served_model("deepseek-ai/DeepSeek-R1")) == model_shape(served_model("deepseek-ai/DeepSeek-V3"))

@@ -2,11 +2,9 @@
 
 from typing import Any
 
+import jax
 import pytest
-
-jax = pytest.importorskip("jax")
-import jax.export
-from jax import lax
+from jax import export, lax
 from jax import numpy as jnp
 
 from whichdevice.base.errors import StudyError
@@ -157,6 +155,6 @@ def test_what_nobody_reads_is_not_computed():
 
 
 def test_shapes_that_depend_on_values_are_refused_in_one_line():
-    rows = jax.ShapeDtypeStruct(jax.export.symbolic_shape("rows, 4"), F32)
+    rows = jax.ShapeDtypeStruct(export.symbolic_shape("rows, 4"), F32)
     with pytest.raises(StudyError, match="cannot be counted"):
         count(lambda x: x * 2, rows)

@@ -1,6 +1,5 @@
-"""Devices by name, and what the sheet gives their compiler."""
+"""Devices by name, and what they can run."""
 
-import os
 import re
 import subprocess
 import sys
@@ -13,9 +12,7 @@ from whichdevice.base.sheets.tpus import TOPOLOGIES, devices_of
 from whichdevice.forecast.targets import (
     all_targets,
     devices_in,
-    environment,
     find_target,
-    target_rows,
     targets_in,
 )
 
@@ -54,6 +51,13 @@ from whichdevice.forecast.targets import (
         ("RTX 8000", "Quadro RTX 8000"),
         ("a6000", "RTX A6000"),
         ("MI250", "MI250 (one GCD)"),
+        ("K80", "K80 (one GK210)"),
+        ("7900 XTX", "RX 7900 XTX"),
+        ("Intel Arc A770", "Arc A770"),
+        ("A770 16GB", "Arc A770"),
+        ("M1 Max", "Apple M1 Max"),
+        ("m1", "Apple M1"),
+        ("4060 Laptop", "RTX 4060 Laptop"),
     ],
 )
 def test_a_device_is_found_by_what_people_call_it(name, label):
@@ -65,7 +69,9 @@ def test_a_device_is_found_by_what_people_call_it(name, label):
     [
         ("GTX 1080", None, "unknown device 'GTX 1080'; nearest: "),
         ("A100 PCIe", None, "which one? A100 PCIe 40GB, A100 PCIe 80GB"),
-        ("K80", None, "no forecast for it; nearest that have one: A16 "),
+        ("EPYC 7763", None, "forecasts are of GPUs and TPUs, and this is a CPU"),
+        ("RTX 4060", None, "unknown device"),
+        ("M1 Max", 8, "Apple M1 Max: 8 devices are no machine that is known; 1 are"),
         ("RTX 6000", None, "which one? Quadro RTX 6000, RTX 6000 Ada, RTX 6000 Pro"),
         ("4070 SUPER", None, "unknown device"),
         ("RTX 3080 12GB", None, "unknown device"),
@@ -84,14 +90,28 @@ def test_devices_of_one_machine_share_a_batch():
     assert find_target("TPU v5e", 4).slice == TOPOLOGIES["v5e-2x2"]
 
 
-def test_every_gpu_with_a_compiler_and_every_tpu_is_a_target_and_amds_gpus_are_of_pytorch_models_alone():
-    compiled = {name for name, row in hardware_rows().items() if row.compiler or row.kind == "tpu"}
-    assert {target.device for target in all_targets()} == compiled
-    traced = {target.device for target in all_targets(software="eager")}
-    assert {"MI300X", "RX 7900 XTX", "T4", "TPU v5e"} <= traced and "MI300X" not in compiled
-    found = find_target("AMD Instinct MI300X")
-    assert found.refusal("bfloat16", "eager") is None and found.mixed == "mixed_bfloat16"
-    assert "PyTorch models alone" in found.refusal("bfloat16")
+def test_every_gpu_and_tpu_is_a_target_and_apples_gpus_are_of_pytorch_models_alone():
+    everything = {name for name, row in hardware_rows().items() if row.kind != "cpu"}
+    traced, counted = ({target.device for target in all_targets(software=software)} for software in ("eager", "xla"))
+    assert traced == everything
+    assert {name for name in traced - counted} == {name for name in traced if name.startswith("Apple")}
+    assert "PyTorch models have forecasts" in find_target("M1 Max").refusal("float32")
+    assert find_target("M1 Max").refusal("float32", "eager") is None
+    found = find_target("AMD Instinct MI300X", 64)
+    assert found.refusal("bfloat16", "eager") is found.refusal("bfloat16") is None and found.mixed == "mixed_bfloat16"
+
+
+def test_a_computer_or_laptop_comes_alone_and_its_gpu_takes_a_part_of_the_memory():
+    assert [target.label for target in targets_in(["M1 Max", "RTX 4060 Laptop", "K80"], [1, 2])] == [
+        "Apple M1 Max", "RTX 4060 Laptop", "K80 (one GK210)", "2 × K80 (one GK210)",
+    ]  # fmt: skip
+    assert find_target("M1 Max").kind == "gpu" and find_target("M1 Max").available(1e9) == 48 * 2**30
+    assert find_target("T4").available(1e9) == find_target("T4").memory - 1e9
+
+
+@pytest.mark.parametrize(("device", "note"), [("K80", "CUDA 12"), ("A770", "XPU"), ("M1", "Metal"), ("T4", "")])
+def test_a_device_says_what_software_it_needs(device, note):
+    assert note in "".join(find_target(device).notes)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +122,7 @@ def test_every_gpu_with_a_compiler_and_every_tpu_is_a_target_and_amds_gpus_are_o
         ("free", {"T4", "TPU v5e", "v5e-2x4"}, {"L4"}),
         ("desktop", {"RTX 4090"}, {"H100 SXM", "TPU v5e"}),
         ("cloud", {"H100 SXM", "TPU v6e"}, set()),
-        ("all", {"T4", "TPU v5e", "RTX 4090"}, {"MI300X"}),
+        ("all", {"T4", "TPU v5e", "RTX 4090", "MI300X", "K80 (one GK210)"}, {"Apple M1", "EPYC 7763"}),
     ],
 )
 def test_a_group_names_its_devices_beside_others(names, some, none):
@@ -145,6 +165,7 @@ AMD Instinct MI250X = MI250X (one GCD); AMD Instinct MI250X/MI250 = MI250X (one 
 AMD Instinct MI325X = MI325X; AMD Instinct MI355X = MI355X; AMD Radeon RX 7900 XTX = RX 7900 XTX
 AMD Radeon PRO W7900 = Radeon PRO W7900; TPU v2 = TPU v2; TPU v3 = TPU v3; TPU v4 = TPU v4
 TPU v5 lite = TPU v5e; TPU v5 = TPU v5p; TPU v6 lite = TPU v6e; TPU7x = TPU7x
+Intel(R) Arc(TM) A770 Graphics = Arc A770; NVIDIA GeForce RTX 4060 Laptop GPU = RTX 4060 Laptop
 NVIDIA GeForce RTX 4090 Laptop GPU = ; NVIDIA GeForce RTX 3080 Laptop GPU = ; NVIDIA A100-SXM4-80GB MIG 1g.10gb =
 """
 
@@ -156,14 +177,6 @@ def test_a_drivers_name_means_one_row():
         assert fitting == ([row] if row else []), name
     others = {name for name, row in hardware_rows().items() if row.kind != "unified"}
     assert {row for row in others if f"= {row}\n" not in DRIVERS.replace(";", "\n")} == set(UNSEEN)
-
-
-def test_a_computer_whose_gpu_shares_its_memory_has_no_forecast_of_a_training():
-    shared = {name for name, row in hardware_rows().items() if row.kind == "unified"}
-    assert {"Apple M4 Max", "DGX Spark", "Ryzen AI Max+ 395"} <= shared
-    assert not shared & set(target_rows())
-    with pytest.raises(StudyError, match="no forecast for it"):
-        find_target("DGX Spark")
 
 
 UNSEEN = ("K80 (one GK210)", "P100 SXM2", "EPYC 7763", "Xeon Platinum 8480+", "Colab CPU (2 threads)")
@@ -179,6 +192,11 @@ UNSEEN = ("K80 (one GK210)", "P100 SXM2", "EPYC 7763", "Xeon Platinum 8480+", "C
         ("L4", "mixed_bfloat16", False),
         ("TPU v5e", "mixed_float16", True),
         ("TPU v5e", "mixed_bfloat16", False),
+        ("K80", "tf32", True),
+        ("K80", "mixed_bfloat16", True),
+        ("K80", "mixed_float16", False),
+        ("RX 7900 XTX", "mixed_bfloat16", False),
+        ("A770", "mixed_bfloat16", False),
     ],
 )
 def test_a_number_format_that_a_device_does_not_have_is_refused_with_one_that_it_has(device, precision, refused):
@@ -193,23 +211,10 @@ def test_mixed_is_the_half_format_of_the_device():
     ]  # fmt: skip
 
 
-def test_the_compilers_text_is_made_of_the_sheet():
-    text = find_target("T4").config_text()
-    assert "core_count: 40" in text and "memory_bandwidth: 320000000000" in text
-    assert "cuda_compute_capability { major: 7 minor: 5 }" in text
-
-
 def test_a_device_of_v2_is_a_core_with_half_the_chips_memory():
     assert devices_of("TPU v2") == 2
     assert find_target("TPU v2").memory == 8 * 2**30
     assert find_target("TPU v5e").memory == 16 * 2**30
-
-
-def test_cudas_tools_come_from_the_installed_packages(monkeypatch):
-    monkeypatch.setenv("XLA_FLAGS", "--xla_gpu_cuda_data_dir=/usr/local/cuda --xla_dump_to=x")
-    flags = environment(["cuda"]).get("XLA_FLAGS", os.environ["XLA_FLAGS"]).split()
-    assert "--xla_dump_to=x" in flags and "--xla_gpu_cuda_data_dir=/usr/local/cuda" not in flags
-    assert flags.index("--xla_gpu_enable_triton_gemm=false") < flags.index("--xla_dump_to=x"), "the user's flags win"
 
 
 def test_names_are_known_without_jax():

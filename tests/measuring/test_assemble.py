@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from whichdevice.measure.running import RecordDraft
 from whichdevice.study.cells import study_runs
 from whichdevice.study.config.model import Study
-from whichdevice.study.measure import RecordDraft
 from whichdevice.study.request import build_request
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

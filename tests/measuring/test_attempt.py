@@ -8,12 +8,11 @@ import pytest
 import synthetic
 
 from whichdevice.base.supervisor import Finish
+from whichdevice.measure import running
 from whichdevice.measure.record import Record
-from whichdevice.study import measure as measuring
+from whichdevice.measure.running import RecordDraft
 from whichdevice.study.cells import Run
-from whichdevice.study.measure import RecordDraft
 from whichdevice.study.request import build_request
-from whichdevice.study.run_progress import Progress
 
 OK = Finish("ok", None, 1)
 KILLED = Finish("failed", "killed from outside (signal 9), not for lack of memory", 1, killed=True)
@@ -33,15 +32,16 @@ def measure(working_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
         folder = working_folder / "attempt"
         folder.mkdir()
 
-        def supervised(study: Any, request: Any, draft: RecordDraft, *_: Any) -> Finish:
+        def supervised(request: Any, draft: RecordDraft, *_: Any) -> Finish:
             found.append([path.name for path in folder.iterdir()])
             (folder / "half").write_text("half")
             draft.merge("memory", memory or {})
             return next(left)
 
-        monkeypatch.setattr(measuring, "_supervised", supervised)
-        progress = Progress(run, 1, 1)
-        return measuring.run_attempt(study, run.path, request, folder, working_folder / "log", progress), found
+        monkeypatch.setattr(running, "_supervised", supervised)
+        said: list[str] = []
+        log = working_folder / "log"
+        return running.run_attempt(study.study, run.path, request, folder, log, said.append), found
 
     return attempted
 

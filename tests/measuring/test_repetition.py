@@ -103,7 +103,7 @@ def scripted(working_folder: Path, monkeypatch: pytest.MonkeyPatch):
     def run(*severities: float | None) -> Record:
         script = iter(severities)
 
-        def run_attempt(study, run, request, folder, log, progress) -> Record:
+        def run_attempt(study, run, request, folder, log, phase, data) -> Record:
             if (severity := next(script)) is None:
                 raise KeyboardInterrupt
             (folder / "profile.pb").write_text(str(severity))

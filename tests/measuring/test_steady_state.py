@@ -1,12 +1,16 @@
 """Timing keeps what it discards, starts counting where the step times settled, and stops in bounded time."""
 
+import io
+import json
 from collections.abc import Callable, Iterator
 from itertools import chain, repeat
+from types import SimpleNamespace
 
 import pytest
 
+from whichdevice.base.events import Emitter
 from whichdevice.measure import timing
-from whichdevice.measure.timing import Budget, SteadyState, find_steady_state, window_seconds
+from whichdevice.measure.timing import Budget, SteadyState, find_steady_state, time_steps, window_seconds
 
 
 class Clock:
@@ -99,3 +103,16 @@ def test_where_too_little_is_left_beyond_the_cut_the_last_whole_budget_counts_an
 @pytest.mark.parametrize(("budget", "window"), [(1, 0.1), (10, 0.5), (600, 1.0)])
 def test_a_window_is_a_twentieth_of_the_budget_within_bounds(budget, window):
     assert window_seconds(budget) == window
+
+
+def test_a_run_that_is_cut_short_leaves_its_first_step(clock: Clock) -> None:
+    stream = io.StringIO()
+
+    def cut() -> Iterator[float]:
+        yield from (5.0, 4.0)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        time_steps(clock.steps(cut()), SimpleNamespace(seconds=9.0, min_steps=1), 8.0, Emitter(stream))
+    parts = [message["value"] for message in map(json.loads, stream.getvalue().splitlines()) if "value" in message]
+    assert parts[-1] == {"warm_up": [[1, 4.0]]} and {"first_step": 5.0} in parts

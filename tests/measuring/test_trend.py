@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy.stats import kendalltau, theilslopes
 
-from whichdevice.measure.timing import settled_from, trend_of
+from whichdevice.measure.timing import settled_from, trend_of, trend_test
 
 
 def windows(times) -> list[tuple[int, float]]:
@@ -34,3 +35,13 @@ def test_a_slow_start_is_cut_where_it_ends(n):
         times[:slow] *= 1.3
         cuts.append(settled_from(windows(times), 0))
     assert min(cuts) >= slow and np.median(cuts) <= 1.3 * slow
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_a_trend_has_the_p_and_the_slope_that_scipy_finds(ties):
+    for seed in range(30):
+        values = noisy(seed, 5 + seed % 16)
+        values = values.round(2) if ties else values
+        places, has_ties = np.arange(len(values)), len({*values}) < len(values)
+        p = kendalltau(places, values, method="asymptotic" if has_ties else "exact").pvalue
+        assert trend_test(values) == pytest.approx((p, theilslopes(values, places).slope), rel=1e-9)

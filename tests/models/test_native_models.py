@@ -8,7 +8,7 @@ import pytest
 import yaml
 from needs import require
 
-from whichdevice.apps.questions.one_model import first_backend
+from whichdevice.apps.questions.question import first_backend
 from whichdevice.base.errors import StudyError
 from whichdevice.measure.training_run import own_formats
 from whichdevice.models.loading import Model
@@ -59,7 +59,7 @@ def test_imports_or_a_constant_say_which_framework_a_file_is_of(tmp_path, text, 
     ],
 )  # fmt: skip
 def test_a_file_is_measured_on_its_framework(tmp_path, monkeypatch, imported, framework, backend):
-    monkeypatch.setattr("whichdevice.apps.questions.one_model.find_spec", lambda package: package)
+    monkeypatch.setattr("whichdevice.apps.questions.question.find_spec", lambda package: package)
     model = Model.read(file_of(tmp_path, f"import {imported}\n\ndef model():\n    pass\n"))
     assert (model.framework, first_backend(model)) == (framework, backend)
 

@@ -9,7 +9,7 @@ from needs import require
 require("torch")
 import torch
 
-from whichdevice.apps.questions.one_model import Question, with_objective
+from whichdevice.apps.questions.question import Question, with_objective
 from whichdevice.base.errors import StudyError
 from whichdevice.forecast.products import ProgramRequest
 from whichdevice.forecast.targets import find_target

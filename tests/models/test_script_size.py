@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from whichdevice.apps.commands.ask import check_size
-from whichdevice.apps.questions.one_model import Question
+from whichdevice.apps.questions.question import Question
 from whichdevice.base.errors import StudyError
 from whichdevice.decide import Wants
 from whichdevice.models.loading import Model

@@ -2,7 +2,7 @@
 
 import pytest
 
-from whichdevice.apps.questions.one_model import config_name
+from whichdevice.apps.questions.question import config_name
 from whichdevice.models.loading import Model
 from whichdevice.study.config.load import load_study
 

@@ -12,7 +12,7 @@ from report_page import page_of
 from synthetic_forecasts import compiled_for
 
 from whichdevice.decide import words
-from whichdevice.decide.table import study_text
+from whichdevice.decide.words import study_text
 from whichdevice.measure.record import Record
 from whichdevice.study.cells import Run
 from whichdevice.study.config.model import Device, Measure, Workload

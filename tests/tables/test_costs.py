@@ -1,6 +1,7 @@
 """Money and energy of measured cells."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -10,11 +11,12 @@ from synthetic_energy import HOST_WATTS, metered
 
 from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.base.sheets.prices import PRICES
+from whichdevice.decide.measured import cell_of
 from whichdevice.measure.record import Energy, Pipeline, PipelineRate, Record, Steady
 from whichdevice.study.cells import Run
 from whichdevice.study.config.model import Device, Study
 from whichdevice.study.tables.base import table
-from whichdevice.study.tables.costs import cost_table
+from whichdevice.study.tables.costs import cost_table, priced_cells
 from whichdevice.study.tables.make import TABLES
 from whichdevice.study.tables.runs import configured_runs
 
@@ -110,3 +112,24 @@ def test_the_tables_take_prices_from_the_sheet_that_the_config_names(tmp_path: P
     row = synthetic.Results(config, records).costs.iloc[0]
     assert row["usd_per_hour"] == 2
     assert row["price"] == "sheet: T4, 1 × 2 USD (Ours rack, cellar, 2026-11-24; own list)"
+
+
+def test_ask_reads_of_records_what_the_tables_of_a_study_say(tmp_path: Path) -> None:
+    """They had two forms and two ways."""
+    study = synthetic.small_study(devices={"cpu": Device(kind="cpu"), "gpu": Device(kind="gpu")})
+    records: dict[str, list[Record]] = {}
+
+    def keep(run: Run, record: Record) -> Record:
+        record = metered(record) or record
+        records.setdefault(run.cell.path, []).append(record)
+        return record
+
+    results = synthetic.Results(*synthetic.write_study(study, tmp_path, change=keep, artefacts=False))
+    of_study = priced_cells(results.summary, results.costs)
+    assert len(of_study) == len(records) > 3
+    for cell in of_study:
+        runs = records[f"{cell.device}/{cell.workload}/{cell.backend}-{cell.precision}-b{cell.batch_size}"]
+        of_ask = replace(cell_of(runs), usd_per_hour=cell.usd_per_hour, price=cell.price)
+        for name, value in vars(cell).items():
+            close = pytest.approx(value, rel=1e-4) if isinstance(value, float) else value
+            assert getattr(of_ask, name) == close, name

@@ -12,11 +12,11 @@ from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.measure.record import Record
 from whichdevice.study import tables
 from whichdevice.study.cells import Run
+from whichdevice.study.claims import read_published
 from whichdevice.study.config.model import Data, Device, Forecasting, Measure, Study, Train, Workload
 from whichdevice.study.tables import table_about, table_names
 from whichdevice.study.tables.base import Column, Sources, read_table, table, write_table
 from whichdevice.study.tables.make import TABLES, collect, write_tables
-from whichdevice.study.tables.published import read_published
 from whichdevice.study.tables.runs import configured_runs
 
 PUBLISHED = Path(__file__).parents[2] / "config" / "published.csv"

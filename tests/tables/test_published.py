@@ -1,188 +1,240 @@
-"""Each published figure stands beside as much of the same work here, measured or forecast."""
+"""Each published figure stands beside the very same work, forecast or measured, or beside nothing."""
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 import synthetic
-from synthetic_forecasts import compiled
 
 from whichdevice.base.errors import StudyError
+from whichdevice.base.files import WORKFLOW
+from whichdevice.base.sheets.hardware import hardware_rows
+from whichdevice.forecast.answer import Forecast
+from whichdevice.forecast.targets import find_target
 from whichdevice.measure.record import Steady
-from whichdevice.study.config.model import Device, Measure, Train, Workload
-from whichdevice.study.tables.base import table
-from whichdevice.study.tables.forecasts import write_forecasts
+from whichdevice.study.claims import (
+    CLAIMED,
+    PUBLISHED,
+    STEADY,
+    TODAY,
+    Claim,
+    claim_requests,
+    experiments,
+    read_published,
+)  # fmt: skip
+from whichdevice.study.config.model import Device, Measure, Study, Train, Workload
+from whichdevice.study.programs import all_requests, program_requests
+from whichdevice.study.tables.base import read_table, table
 from whichdevice.study.tables.make import TABLES
-from whichdevice.study.tables.published import published_table, read_published
+from whichdevice.study.tables.published import published_table
 from whichdevice.study.tables.runs import configured_runs
 from whichdevice.study.tables.summary import summary_table
 
-EPOCH = {
+SHEET = hardware_rows()
+CLAIMS = read_published(PUBLISHED)
+PAGE = WORKFLOW / "docs/results/tables/published.csv"
+SETTINGS = ("batch_size", "sequence_length", "precision")
+STEP = 0.02  # seconds of every step that is forecast below
+EPOCH: dict[str, Any] = {
     "source": "somebody", "date": "2018", "device": "TPU v2-8", "device_class": "tpu", "workload": "mnist_cnn",
-    "batch_size": "512", "metric": "epoch_time", "value": "3", "unit": "s", "caveat": "", "validation": "no",
+    "batch_size": 512, "metric": "epoch_time", "value": 3.0, "unit": "s", "hardware": "TPU v2", "caveat": "",
 }  # fmt: skip
 RNN = EPOCH | {
-    "workload": "weather_gru", "batch_size": "256", "steps_per_epoch": "10", "sequence_length": "1344", "epochs": "10",
+    "workload": "weather_gru", "batch_size": 256, "steps_per_epoch": 10, "sequence_length": 1344, "epochs": 10,
 }  # fmt: skip
-STEP = EPOCH | {"batch_size": "256", "metric": "step_time", "unit": "ms", "value": "12.8"}
-QUALITY = EPOCH | {"batch_size": "256", "metric": "validation_accuracy", "unit": "fraction", "value": "0.99"}
+K80 = {"device": "Colab GPU (K80)", "device_class": "gpu", "hardware": "K80 (one GK210)"}
+PRODUCT = EPOCH | {
+    "workload": "matmul", "batch_size": 4096, "metric": "throughput", "unit": "TFLOP/s", "value": 150.0,
+}  # fmt: skip
+QUALITY = EPOCH | {
+    "metric": "validation_accuracy", "unit": "fraction", "value": 0.99, "batch_size": 256, "epochs": 3,
+}  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> synthetic.Results:
-    """A CPU that measured two models, and a TPU with a forecast of one at two batch sizes."""
-    folder = tmp_path_factory.mktemp("study")
-    workloads = {
-        "mnist_cnn": Workload(batch_size=[1024]),
-        "weather_gru": Workload(batch_size=[8], sequence_length=[168]),
-    }
-    small = synthetic.small_study(devices={"cpu": Device(kind="cpu")}, workloads=workloads)
-    config, records = synthetic.write_study(small, folder, artefacts=False)
-    programs = [compiled(folder / "compiled", "TPU v5e", batch_size=size) for size in (16, 1024)]
-    return synthetic.Results(config, records, programs)
+def forecasts() -> list[Forecast]:
+    """A forecast of every published step, of the same time."""
+    return [
+        Forecast(
+            **request.model_dump(include={"device", "devices", "module", "precision", "batch_size", "sequence_length"}),
+            workload=request.workload, kind=find_target(request.device).kind, status="ok", step_time=STEP,
+            step_time_low=STEP / 2, step_time_high=STEP * 2, device_time=STEP / 2, log_sd_shared=0.1, log_sd_own=0.1,
+        )
+        for request in claim_requests()
+    ]  # fmt: skip
+
+
+def rows_of(*claims: dict[str, Any], summary: pd.DataFrame | None = None) -> pd.DataFrame:
+    measured = table([], TABLES["summary"]) if summary is None else summary
+    return published_table([Claim(**claim) for claim in claims], measured, forecasts(), SHEET)
+
+
+def differing(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with numbers on both sides whose settings are not the same."""
+    ours = rows[rows["ours"].notna()]
+    same = [ours[f"published_{name}"].astype("string").fillna("") == ours[name].astype("string").fillna("")
+            for name in SETTINGS]  # fmt: skip
+    return ours[~pd.concat(same, axis=1).all(axis=1)]
+
+
+def test_both_sides_of_each_row_have_the_same_settings() -> None:
+    measured = summary_of(batch_size=[512, 1024])
+    rows = published_table(CLAIMS, measured, forecasts(), SHEET)
+    assert (rows["evidence"] == "measured").any() and (rows["evidence"] == "forecast").sum() > 50
+    for shown in (rows, read_table(PAGE, TABLES["published"])):
+        assert differing(shown).empty
+    other = rows.assign(batch_size=rows["batch_size"] + 1)
+    assert len(differing(other)) == rows["ours"].notna().sum()
+
+
+def test_each_measurement_on_a_tpu_or_k80_of_known_size_has_a_forecast_a_ratio_and_a_place_on_the_page() -> None:
+    made = published_table(CLAIMS, table([], TABLES["summary"]), forecasts(), SHEET)
+    for rows in (made, read_table(PAGE, TABLES["published"])):
+        then = rows[rows["metric"].isin([*STEADY, "first_epoch_time", "throughput_cold"]) & rows["value"].notna()]
+        same = then[then["published_device"].str.contains("TPU v2|K80") & then["published_batch_size"].notna()]
+        assert len(same) == 16 and same["ratio"].notna().all()
+        assert set(same["device"]) == {"4 × TPU v2", "K80 (one GK210)"}
+        assert set(then[then["ratio"].isna()]["cause"]) <= {
+            "no forecasts of CPUs", "no batch size published", "no batch size published, fed over a network",
+            "no name of the GPU published", *then["cause"][then["standing"] == "disputed"],
+        }  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("figure", "examples", "longer"),
+    ("figure", "steps"),
     [
-        (EPOCH, 60_000, 1),
-        (EPOCH | {"metric": "step_time", "unit": "us/sample", "value": "94"}, 1, 1),
-        (EPOCH | {"metric": "step_time", "unit": "ms", "value": "94"}, 512, 1),
-        (EPOCH | {"metric": "total_time", "epochs": "20"}, 20 * 60_000, 1),
-        (RNN, 256 * 10, 1344 / 168),
-        (RNN | {"metric": "wall_time"}, 256 * 10 * 10, 1344 / 168),
+        (EPOCH, 118),  # of 60,000 images
+        (EPOCH | {"metric": "step_time"}, 1),
+        (EPOCH | {"metric": "total_time", "epochs": 20}, 20 * 118),
+        (RNN, 10),
+        (RNN | {"metric": "wall_time"}, 100),
     ],
 )
-def test_a_time_is_of_as_many_examples_of_the_same_length(
-    study: synthetic.Results, figure: dict[str, str], examples: float, longer: float
-) -> None:
-    rows = published_table([figure], study.summary, study.forecasts)
-    (row,) = rows[rows["evidence"] == "measured"].to_dict("records")
-    cell = study.summary[study.summary["workload"] == figure["workload"]].iloc[0]
-    assert row["ours"] == pytest.approx(cell["step_time"] / cell["batch_size"] * examples * longer)
+def test_a_time_is_of_as_many_steps(figure: dict[str, Any], steps: int) -> None:
+    rows = rows_of(figure)
+    assert list(rows["device"]) == ["4 × TPU v2", *TODAY]
+    for _, row in rows.iterrows():
+        assert (row["ours"], row["ours_low"]) == (pytest.approx(steps * STEP), pytest.approx(steps * STEP / 2))
+    assert rows["ratio"].iloc[0] == pytest.approx(steps * STEP / 3) and rows["ratio"].iloc[1:].isna().all()
+
+
+def test_a_speed_is_of_a_product_on_every_core_without_the_host() -> None:
+    row = rows_of(PRODUCT | {"precision": "bfloat16"}).iloc[0]
+    assert row["ours"] == pytest.approx(8 * 2 * 4096**3 / 1e12 / (STEP / 2))
     assert row["ours_low"] < row["ours"] < row["ours_high"]
-    assert row["unit"] == "s"
+    assert (row["precision"], row["batch_size"]) == ("bfloat16", 4096)
 
 
-def test_a_forecast_is_taken_at_the_batch_size_nearest_to_theirs(study: synthetic.Results) -> None:
-    for batch, nearest in (("512", 1024), ("32", 16)):
-        rows = published_table([EPOCH | {"batch_size": batch}], study.summary, study.forecasts)
-        (row,) = rows[rows["evidence"] == "forecast"].to_dict("records")
-        assert (row["device"], row["kind"], row["batch_size"]) == ("TPU v5e", "tpu", nearest)
+@pytest.mark.parametrize(
+    ("change", "cause"),
+    [
+        ({}, "fed over a network"),
+        ({"metric": "first_epoch_time"}, "first epoch with compilation, fed over a network"),
+        (K80, None),
+        (RNN | K80, "recurrent layers without cuDNN, before TensorFlow 2.0"),
+        (RNN | K80 | {"date": "2020"}, None),
+        (K80 | {"hardware": ""}, "no name of the GPU published"),
+        ({"batch_size": None} | K80, "no batch size published"),
+        (PRODUCT, None),
+        (PRODUCT | {"metric": "throughput_cold"}, "with compilation"),
+        (PRODUCT | K80 | {"value": 15.7, "suspect_factor": 8},
+         "impossible, the peak is 4.1 TFLOP/s: 8 times too much, 2 without it"),
+        (QUALITY, None),
+    ],
+)  # fmt: skip
+def test_a_cause_follows_from_what_was_published(change: dict[str, Any], cause: str | None) -> None:
+    assert Claim(**EPOCH | change).cause(SHEET) == cause
 
 
 @pytest.mark.parametrize(
     "figure",
     [
-        EPOCH | {"workload": "mnist_official"},  # which the study does not have
+        EPOCH | {"workload": "resnet50"},  # of which nobody forecasts a published step
+        EPOCH | {"batch_size": 300},
+        EPOCH | {"batch_size": None},
+        RNN | {"sequence_length": 168},
         EPOCH | {"metric": "tpu_init_time"},
-        EPOCH | {"metric": "validation_accuracy", "unit": "fraction", "value": "0.98"},  # learned on stand-in data
-        RNN | {"steps_per_epoch": ""},  # nobody says how many examples
+        QUALITY,  # learned from stand-in data
     ],
 )
-def test_what_the_study_cannot_say_is_left_empty(study: synthetic.Results, figure: dict[str, str]) -> None:
-    (row,) = published_table([figure], study.summary, study.forecasts).to_dict("records")
-    assert row["value"] == float(figure["value"])
-    assert row["ours"] != row["ours"] and row["published_device"] == "TPU v2-8"
+def test_without_the_same_work_there_is_no_number(figure: dict[str, Any]) -> None:
+    (row,) = rows_of(figure, summary=summary_of(source="standin")).to_dict("records")
+    assert row["value"] == figure["value"] and row["ours"] != row["ours"]
 
 
-def test_every_figure_of_the_sources_has_a_row(study: synthetic.Results) -> None:
-    metrics = {"epoch_time", "step_time", "throughput", "validation_accuracy"}
-    assert metrics <= set(study.published["metric"])
-    assert study.published["source"].nunique() >= 5
+def test_of_a_step_an_epoch_and_a_training_of_one_measurement_one_is_shown() -> None:
+    step = EPOCH | {"metric": "step_time", "value": 0.03}
+    gpu = EPOCH | K80
+    assert [claim.metric for claim in experiments([Claim(**EPOCH), Claim(**step)])[0].claims] == ["step_time"]
+    both = experiments([Claim(**EPOCH), Claim(**step), Claim(**gpu)])[0].claims  # the one that all devices have
+    assert [claim.metric for claim in both] == ["epoch_time", "epoch_time"]
+    shown = [claim for experiment in experiments(CLAIMS) for claim in experiment.claims if claim.is_timed]
+    assert len(shown) == 26 and len({claim.source for claim in shown}) == 7
 
 
-def summary_of(*epochs: int, **workload: object) -> pd.DataFrame:
-    """The summary of one CPU cell with a step time of 25.6 ms, whose repeats learned for so many epochs from files."""
+def test_a_study_forecasts_what_was_published_of_its_workloads_apart_from_its_own() -> None:
+    study = Study(workloads={"mnist_cnn": Workload(batch_size=[1024])})
+    own, everything = program_requests(study), all_requests(study)
+    claimed = everything[len(own) :]
+    assert {request.module for request in claimed} == {"mnist_cnn"}
+    assert {request.batch_size for request in claimed} == {256, 512, 1024}
+    assert {request.device for request in claimed} == {"TPU v2", *TODAY}
+    assert all(request.workload.startswith(CLAIMED) for request in claimed)
+    assert all_requests(Study(forecast={"devices": []})) == []  # type: ignore[arg-type]
+
+
+def summary_of(*epochs: int, source: str = "files", **workload: object) -> pd.DataFrame:
+    """The summary of CPU cells with a step time of 25.6 ms, whose repeats learned for so many epochs."""
     epochs = epochs or (3,)
     study = synthetic.small_study(
         devices={"cpu": Device(kind="cpu")},
-        workloads={"own_name": Workload(module="mnist_cnn", batch_size=[256], **workload)},  # type: ignore[arg-type]
+        workloads={"own_name": Workload(**{"module": "mnist_cnn", "batch_size": [256]} | workload)},  # type: ignore[arg-type]
         measure=Measure(repeats=len(epochs)),
         train=Train(epochs=max(epochs), repeats=len(epochs)),
     )
     rows = []
-    for run, count in zip(configured_runs(study), epochs, strict=True):
-        record = synthetic.record_of(study, run, source="files")
-        record.steady, record.epochs = Steady(steps=10, seconds=0.256, throughput=10_000), record.epochs[:count]
+    for run in configured_runs(study):
+        record = synthetic.record_of(study, run, source=source)
+        record.steady = Steady(steps=10, seconds=0.256, throughput=run.cell.batch_size * 10 / 0.256)
+        record.epochs = record.epochs[: epochs[run.repeat - 1]]
         rows.append(synthetic.runs_row(record))
     return summary_table(table(rows, TABLES["runs"]))
 
 
-def row_of(figure: dict[str, str], summary: pd.DataFrame) -> pd.Series:
-    """The only row beside one figure where nothing is forecast."""
-    (_, row), = published_table([figure], summary, write_forecasts([])).iterrows()
-    return row
+def test_what_was_measured_at_the_same_settings_is_beside_todays_devices() -> None:
+    rows = rows_of(EPOCH, summary=summary_of(batch_size=[256, 512]))
+    (row,) = rows[rows["evidence"] == "measured"].to_dict("records")
+    assert (row["device"], row["batch_size"], row["ours"]) == ("cpu", 512, pytest.approx(118 * 0.0256))
+    assert "measured" not in set(rows_of(EPOCH, summary=summary_of(batch_size=[256]))["evidence"])
+    other = summary_of(batch_size=[512], precision=["mixed_bfloat16"])
+    assert "measured" not in set(rows_of(EPOCH, summary=other)["evidence"])
+    for given in ({}, {"sequence_length": [1344]}):  # the recipe's length is one, too
+        rows = rows_of(RNN, summary=summary_of(module="weather_gru", **given))
+        assert "measured" in set(rows["evidence"]) and differing(rows).empty
+    short = summary_of(module="weather_gru", sequence_length=[168])
+    assert "measured" not in set(rows_of(RNN, summary=short)["evidence"])
 
 
 @pytest.mark.parametrize(
-    ("figure", "ours", "ratio"),
-    [
-        (STEP, 0.0256, 2.0),
-        (STEP | {"unit": "us/sample", "value": "50"}, 100e-6, 2.0),
-        (STEP | {"metric": "epoch_time", "unit": "s", "value": "3"}, 6.0, 2.0),
-    ],
+    ("epochs", "workload", "known"),
+    [((3,), {}, True), ((2,), {}, False), ((2, 3), {}, False), ((3,), {"fraction": [0.1]}, False)],
 )
-def test_published_times_are_in_seconds(figure: dict[str, str], ours: float, ratio: float) -> None:
-    row = row_of(figure, summary_of())
-    assert (row["ours"], row["ratio"], row["device"]) == (pytest.approx(ours), pytest.approx(ratio), "cpu")
-    assert pd.isna(row["note"])
-
-
-@pytest.mark.parametrize(
-    ("figure", "workload", "why"),
-    [
-        (QUALITY | {"epochs": "10"}, {}, "learned for 3 epochs, published after 10"),
-        (QUALITY, {"fraction": [0.1]}, "learned from 0.1 of the training data"),
-        (STEP | {"batch_size": "512"}, {}, "at batch size 256, published at 512"),
-        (STEP | {"metric": "first_epoch_time", "unit": "s"}, {}, "without the compilation"),
-        (STEP | {"status": "disputed"}, {}, "doubtful"),
-    ],
-)
-def test_no_ratio_of_unlike_things(figure: dict[str, str], workload: dict[str, object], why: str) -> None:
-    row = row_of(figure, summary_of(**workload))
-    assert pd.isna(row["ratio"]) and pd.notna(row["ours"])
-    assert why in row["note"]
-
-
-def test_repeats_that_stopped_early_are_not_taken_for_ones_that_learned_on() -> None:
-    figure = QUALITY | {"epochs": "18"}
-    early = row_of(figure, summary_of(12, 14, 18))
-    assert pd.isna(early["ratio"]) and "learned for 12 to 18 epochs, published after 18" in early["note"]
-    assert pd.notna(row_of(figure, summary_of(18, 18))["ratio"])
-
-
-@pytest.mark.parametrize(
-    ("figure", "workload", "note"),
-    [
-        (STEP, {"precision": ["mixed_bfloat16"]},
-         "in mixed_bfloat16; the published number is taken for float32"),
-        (STEP | {"precision": "bfloat16"}, {}, "in float32; the published number is in bfloat16"),
-        (STEP | {"validation": "yes"}, {}, "without validation, which the published time holds"),
-        (STEP | {"validation": ""}, {}, "without validation, which the published time may hold"),
-    ],
-)  # fmt: skip
-def test_what_differs_otherwise_is_said_beside_the_ratio(
-    figure: dict[str, str], workload: dict[str, object], note: str
+def test_a_quality_counts_after_as_many_epochs_on_all_of_the_data(
+    epochs: tuple[int, ...], workload: dict[str, object], known: bool
 ) -> None:
-    row = row_of(figure, summary_of(**workload))
-    assert pd.notna(row["ratio"]) and row["note"] == note
+    row = rows_of(QUALITY, summary=summary_of(*epochs, **workload)).iloc[0]
+    assert pd.notna(row["ours"]) is known
 
 
-def test_without_a_published_batch_size_the_best_is_one_with_enough_good_repeats() -> None:
-    study = synthetic.small_study(
-        devices={"cpu": Device(kind="cpu")}, workloads={"matmul": Workload(batch_size=[512, 1024])},
-        measure=Measure(repeats=4),
-    )  # fmt: skip
-    runs = synthetic.runs_table(study, lambda run: 100.0)
-    figure = EPOCH | dict(workload="matmul", batch_size="", metric="throughput", unit="TFLOP/s", value="1")
-    for failed, best in ((3, 512), (2, 1024)):
-        bad = (runs["batch_size"] == 1024) & (runs["repeat"] <= failed)
-        summary = summary_table(runs.assign(status=runs["status"].mask(bad, "failed")))
-        assert row_of(figure, summary)["batch_size"] == best
-
-
-def test_a_figure_that_says_anything_else_of_validation_is_refused(tmp_path: Path) -> None:
-    pd.DataFrame([EPOCH | {"validation": "maybe"}]).to_csv(tmp_path / "published.csv", index=False)
-    with pytest.raises(StudyError, match="row 1: validation is 'maybe'; write yes, no or nothing"):
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"validation": "maybe"}, "row 1: validation is 'maybe'; write yes, no or nothing"),
+        ({"value": "fast"}, "row 1: value is 'fast', which is no number"),
+        ({"value": "inf"}, "row 1: value is 'inf', which is no number"),
+    ],
+)
+def test_a_figure_that_is_wrong_is_refused(tmp_path: Path, change: dict[str, str], words: str) -> None:
+    pd.DataFrame([EPOCH | change]).to_csv(tmp_path / "published.csv", index=False)
+    with pytest.raises(StudyError, match=words):
         read_published(tmp_path / "published.csv")

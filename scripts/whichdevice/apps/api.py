@@ -25,12 +25,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
-import pandas as pd
 
 from whichdevice.apps.commands import ask as command
 from whichdevice.apps.commands import serve as serve_command
 from whichdevice.apps.commands import values
-from whichdevice.apps.questions.one_model import Question
+from whichdevice.apps.questions.question import Question
 from whichdevice.base.errors import StudyError
 from whichdevice.base.files import write_atomically
 from whichdevice.decide import Answer, Option, Wants
@@ -43,6 +42,8 @@ from whichdevice.models.loading import Model
 from whichdevice.models.model_file import FRAMEWORKS
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from whichdevice.models.script.watch_torch import Watch
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "whichdevice"
@@ -137,8 +138,10 @@ class Asked:
         """The chance that no choice is better than the pick."""
         return None if self.answer.pick is None else self.answer.pick.sure
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> "pd.DataFrame":
         """A row for each device, the pick first."""
+        import pandas as pd
+
         return pd.DataFrame([asdict(_known(option)) for option in self.answer.options]).set_index("device")
 
     def __getitem__(self, device: str) -> Device:
@@ -149,7 +152,7 @@ class Asked:
         return _known(self.answer.options[names.index(device)])
 
     def __repr__(self) -> str:
-        from whichdevice.decide.table import text
+        from whichdevice.decide.words import text
 
         return "\n".join(text(self.answer))
 
@@ -252,17 +255,19 @@ class Served:
         """The pick; None where nothing holds the targets, which `print` explains."""
         return None if self.answer.pick is None else _serving_device(self.answer.pick)
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> "pd.DataFrame":
         """A row for each device in each number, the pick first."""
+        import pandas as pd
+
         return pd.DataFrame([asdict(_serving_device(option)) for option in self.answer.options]).set_index("device")
 
     def __repr__(self) -> str:
-        from whichdevice.decide.serving_words import text
+        from whichdevice.decide.words import text
 
         return "\n".join(text(self.answer))
 
     def _repr_html_(self) -> str:
-        from whichdevice.decide.serving_words import page_parts
+        from whichdevice.decide.words import page_parts
         from whichdevice.study.report.page import page
         from whichdevice.study.report.serving_pictures import pictures
 
@@ -301,10 +306,11 @@ def serve(
 
 
 def _serving_device(option: ServerOption) -> ServingDevice:
-    server = option.server
+    server = option.row
     low, middle, high = (server.quantile(share) for share in (0.1, 0.5, 0.9))
     return ServingDevice(
-        server.device, option.servers * server.count, option.servers, server.weights, server.engine, server.fits,
+        server.card, option.servers * server.devices, option.servers, server.precision, server.software,
+        bool(server.fits),
         option.sure, server.first_token, server.one_user[1], low, middle, high, server.max_requests, server.max_context,
         option.usd_per_hour, option.usd_million,
     )  # fmt: skip

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -26,8 +27,11 @@ def machine_identity(files: tuple[Path, ...] = FILES) -> str | None:
 
 def installed_versions(names: Iterable[str]) -> dict[str, str]:
     """Return the versions of these distributions, as far as they are installed here."""
-    versions = {}
-    for name in names:
-        with suppress(PackageNotFoundError):
-            versions[name] = version(name)
-    return versions
+    return {name: found for name in names if (found := _version(name)) is not None}
+
+
+@cache
+def _version(name: str) -> str | None:
+    with suppress(PackageNotFoundError):
+        return version(name)
+    return None

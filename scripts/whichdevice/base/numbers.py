@@ -1,13 +1,20 @@
-"""How numbers, times, sizes and prices are written for people: the only place.
+"""How numbers, times, sizes and prices are written for people, and read: the only place.
 
 Exact values are in tables and records.
 """
 
+import contextlib
 import math
+import re
 from collections.abc import Callable
+from typing import Any
 
 TIMES = (("days", 86400.0, 3.0), ("h", 3600.0, 2.0), ("min", 60.0, 2.0), ("s", 1.0, 1.0), ("ms", 1e-3, 1.0))
 BYTE_SIZES = (("GiB", 2**30), ("MiB", 2**20))
+TRUTH = {"true": True, "false": False}
+PLAIN = re.compile(
+    r"-?((0|[1-9][0-9]*)(\.[0-9]+)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
+)  # YAML reads 1e-3 as text: it must count here
 
 
 def number(value: float) -> str:
@@ -103,3 +110,21 @@ def ends_in_words(low: float, high: float, written: Callable[[float], str]) -> s
     first, last = written(low), written(high)
     (one, _, _), (other, _, unit) = first.partition(" "), last.partition(" ")
     return last if first == last else f"{one}–{other} {unit}".rstrip()
+
+
+def from_text(value: Any) -> Any:
+    """The number or truth value that a text holds; anything else comes back as it was."""
+    if not isinstance(value, str):
+        return value
+    if value.strip().lower() in TRUTH:
+        return TRUTH[value.strip().lower()]
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(value)
+    return value
+
+
+def plain_from_text(value: Any) -> Any:
+    """Read as `from_text` does, but leave what no one writes for a number, such as 00123 or 1_000."""
+    plain = not isinstance(value, str) or value.lower() in TRUTH or PLAIN.fullmatch(value)
+    return from_text(value) if plain else value

@@ -1,4 +1,4 @@
-"""The answer from the tables of a study: rows of devices, their costs, a decision and its words. Pure functions.
+"""The answer from measured cells and forecasts: rows of devices, their costs, a decision and its words. Pure functions.
 
 `answers` is what terminal, report, page, JSON and notebook show. Nothing else compares devices, prices a training or
 words a decision.
@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import pandas as pd
-
 from whichdevice.base.sheets.hardware import HardwareRow
-from whichdevice.decide.decide import Amount, Answer, Option, Reason, RuledOut, Wants, amount_of, decide
+from whichdevice.decide.decide import Amount, Answer, Option, Reason, RuledOut, Wants, amount_of, decide, turns
+from whichdevice.decide.measured import MeasuredCell
 from whichdevice.decide.rows import AskedWork, Row, works
 from whichdevice.forecast.answer import Forecast
 from whichdevice.forecast.lived import decodes_images, read_habits
@@ -21,11 +20,11 @@ from whichdevice.models.pipeline import best_and_written
 from whichdevice.models.script.found import Keeps
 from whichdevice.models.shapes import named
 
-__all__ = ["Amount", "Answer", "AskedWork", "Option", "Reason", "Row", "RuledOut", "Wants", "answers"]
+__all__ = ["Amount", "Answer", "AskedWork", "MeasuredCell", "Option", "Reason", "Row", "RuledOut", "Wants", "answers"]
 
 
 def answers(
-    measured: pd.DataFrame,
+    measured: Sequence[MeasuredCell],
     forecasts: Sequence[Forecast],
     wants: Wants | None = None,
     hardware: Mapping[str, str | None] = {},
@@ -52,7 +51,9 @@ def answers(
             work, tokens=_tokens(model), options=options.get(work.workload, {}), **_of_script(work, model, wants),
             tunable=model is not None and model.tunable,
         )  # fmt: skip
-        decided.append(decide(work, wants, amount_of(work, wants, epochs, units)))
+        answer = decide(work, wants, amount_of(work, wants, epochs, units))
+        unnamed = not answer.amount.given and work.mode != "operation" and answer.pick is not None
+        decided.append(replace(answer, turns=turns(work, wants)) if unnamed else answer)
     return sorted(decided, key=lambda answer: answer.work.mode == "operation")
 
 

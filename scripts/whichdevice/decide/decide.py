@@ -16,14 +16,17 @@ import numpy as np
 
 from whichdevice.base.errors import StudyError
 from whichdevice.decide.interruptions import BACK_TIME, RATE, Interruptions, taken_away
-from whichdevice.decide.rows import DOES_NOT_FIT, UNKNOWN, AskedWork, Price, Row
+from whichdevice.decide.prices import own_price
+from whichdevice.decide.rows import DOES_NOT_FIT, UNKNOWN, AskedWork, Row
 from whichdevice.forecast import joint
-from whichdevice.models.script.found import Evaluation, Per
+from whichdevice.models.script.found import Per
 
 HOUR, DAY = 3600.0, 86400.0
 DEADLINE_HOURS = 24.0  # in which a training has to end, unless the question names another time
 WEEK = 7 * DAY
 MILLION = 1e6
+AMOUNTS = tuple(10.0**power for power in range(3, 12))  # units between which it is looked for where the pick turns ...
+TURN = 1.2  # ... to within so many times
 TEXTS = {"pair": 2}  # sequences of tokens of a unit, where they are several
 DRAWS = 400  # of each device
 NEAR = 0.05  # another device is better where it is so by more than this share ...
@@ -31,7 +34,6 @@ NEAR_USD, NEAR_SECONDS = 0.05, 900.0  # ... and by more than this: less is not w
 IN_TIME = 0.5  # chance to end within the deadline that a pick needs
 SURE, LIKELY = 0.9, 0.7
 TOSS_UP = 0.5  # chance below which the pick is one of several
-AVOID_USD = 5.0
 QUANTILES = (0.1, 0.5, 0.9)
 JOULES_PER_KWH = 3.6e6
 By = Literal["cost", "time"]
@@ -154,7 +156,7 @@ class Answer:
     fastest: Option | None = None
     cheapest: Option | None = None  # whatever the deadline
     rival: Option | None = None  # the other choice, where the pick is not sure
-    avoid: Option | None = None
+    turns: tuple[tuple[float, str], ...] = ()  # up to how many units which device is picked, where nobody named them
 
     @property
     def choices(self) -> tuple[Option, ...]:
@@ -200,7 +202,7 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the facts as plain data for JSON: seconds, USD, bytes; None where not known."""
-        named = {name: getattr(self, name) for name in ("pick", "fastest", "cheapest", "rival", "avoid")}
+        named = {name: getattr(self, name) for name in ("pick", "fastest", "cheapest", "rival")}
         work = {name: value for name, value in asdict(self.work).items() if name != "rows"}
         options = [
             {"device": option.device, "batch": self.work.batch_on(option.row), **asdict(option.row),
@@ -213,7 +215,7 @@ class Answer:
             **{name: option and option.device for name, option in named.items()},
             "sure": self.pick.sure if self.pick else None, "matters": self.matters,
             "toss_up": [option.device for option in self.toss_up], "late": self.late,
-            "regret_at_most": self.regret_at_most, "rows": options,
+            "regret_at_most": self.regret_at_most, "turns": self.turns, "rows": options,
         })  # fmt: skip
 
 
@@ -298,66 +300,30 @@ def lived_draws(
     return lived + np.maximum(clean * shares, fed * floors) + work.between
 
 
-@dataclass(frozen=True)
-class EvaluationRates:
-    """An evaluation of a script on a device: rates of it, had each training step one of its periods.
-
-    Forward passes take the larger of the device's time at their batch and of the host's for their kernels.
-    """
-
-    work: AskedWork
-    row: Row
-    one: Evaluation
-
-    @property
-    def size(self) -> float:
-        """Examples of a training step on each device."""
-        return self.work.batch_on(self.row) / self.row.devices
-
-    @property
-    def device_time(self) -> float:
-        """Seconds of a training step on the device alone."""
-        return self.row.device_time or self.row.step_time or 0.0
-
-    @property
-    def batches(self) -> float:
-        """Batches of each device in a period."""
-        one, every = self.one, self.one.every or math.inf
-        if one.per == "step":  # of the script's, which has several batches, or a part of one of GPUs that share it
-            every *= one.passes * (self.work.script_batch / self.work.units_on(self.row) if one.shared else 1.0)
-        return (one.batches or 0.0) / every / (self.row.devices if one.split else 1)
-
-    @property
-    def launches(self) -> float:
-        """Seconds in which the host launches a forward pass."""
-        passes = self.size / self.row.pass_batch if self.row.pass_batch else 1.0
-        return self.row.forward_kernels * self.row.host_time / passes
-
-    @property
-    def forward(self) -> float:
-        """Seconds of a batch; of decoding one token after the other the launches decide."""
-        of_device = self.row.forward_share * self.device_time * self.one.batch_size / self.size
-        return max(of_device, self.launches) + self.one.tokens * self.one.decoder * self.launches
-
-    @property
-    def share(self) -> float:
-        """Its time over that of a training step."""
-        return self.batches * self.one.work * self.forward / max(self.device_time, self.row.host_time)
-
-    @property
-    def examples(self) -> float:
-        """The examples that it loads, over those of a training step."""
-        return self.batches * self.one.batch_size / self.size if self.one.loads else 0.0
-
-
 def evaluated(work: AskedWork, row: Row, amount: Amount) -> tuple[float, float]:
-    """Return a script's evaluation for each step: its time over the step's, and its examples over the step's."""
+    """Return a script's evaluation for each step: its time over the step's, and its examples over the step's.
+
+    Forward passes take the larger of the device's time at their batch and of the host's for their kernels; of decoding
+    one token after the other the launches decide.
+    """
     if not row.step_time:
         return 0.0, 0.0
-    counts = periods(work, row, amount)
-    known = [EvaluationRates(work, row, one) for one in work.evaluations if one.every and one.batches is not None]
-    share = sum(counts[rates.one.per] * rates.share for rates in known)
-    return share, sum(counts[rates.one.per] * rates.examples for rates in known)
+    counts, size = periods(work, row, amount), work.batch_on(row) / row.devices  # examples of a step on each device
+    device_time = row.device_time or row.step_time
+    launches = row.forward_kernels * row.host_time * (row.pass_batch / size if row.pass_batch else 1.0)
+    share, examples = 0.0, 0.0
+    for one in work.evaluations:
+        if not one.every or one.batches is None:
+            continue
+        every = one.every
+        if one.per == "step":  # of the script's, which has several batches, or a part of one of GPUs that share it
+            every *= one.passes * (work.script_batch / work.units_on(row) if one.shared else 1.0)
+        batches = counts[one.per] * one.batches / every / (row.devices if one.split else 1)
+        forward = max(row.forward_share * device_time * one.batch_size / size, launches)
+        forward += one.tokens * one.decoder * launches
+        share += batches * one.work * forward / max(device_time, row.host_time)
+        examples += batches * one.batch_size / size if one.loads else 0.0
+    return share, examples
 
 
 def periods(work: AskedWork, row: Row, amount: Amount) -> dict[Per, float]:
@@ -413,6 +379,24 @@ def decide(work: AskedWork, wants: Wants, amount: Amount) -> Answer:
     return explain(Answer(work, wants, amount, tuple(options), options[best], by, True, regret_at_most), pool)
 
 
+def turns(work: AskedWork, wants: Wants) -> tuple[tuple[float, str], ...]:
+    """Return up to how many units which device is picked; the last one is for any number of them."""
+
+    def picked(units: float) -> str:
+        found = decide(work, wants, Amount(units)).pick
+        return "" if found is None else found.device
+
+    names, found = [picked(units) for units in AMOUNTS], []
+    for low, high, name, later in zip(AMOUNTS, AMOUNTS[1:], names, names[1:], strict=False):
+        if name == later:
+            continue
+        while high > TURN * low:
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if picked(middle) == name else (low, middle)
+        found.append((float(f"{low:.1g}"), name))
+    return (*found, (math.inf, names[-1]))
+
+
 @dataclass(frozen=True)
 class Times:
     """Joint draws of seconds [rows, draws]: of a step, and of the whole work."""
@@ -460,7 +444,7 @@ def judge(work: AskedWork, wants: Wants, rows: Sequence[Row], times: Times, usd:
 
 
 def explain(answer: Answer, pool: Sequence[int]) -> Answer:
-    """Return the answer with what stands beside its pick: the fastest, the cheapest, a rival, one to avoid.
+    """Return the answer with what stands beside its pick: the fastest, the cheapest, a rival.
 
     `pool` are the places of the options that the pick is one of.
     """
@@ -478,7 +462,6 @@ def explain(answer: Answer, pool: Sequence[int]) -> Answer:
         fastest=min(choices, key=lambda option: (option.seconds, math.inf if option.usd is None else option.usd)),
         cheapest=min(priced, key=lambda option: option.usd or 0.0, default=None),
         rival=rival if (best.sure or 0.0) < LIKELY else None,
-        avoid=_to_avoid(best, [option for option in others if not option.row.is_here]),
     )
 
 
@@ -498,13 +481,10 @@ def _is_worse(option: Option, best: Option) -> bool:
 
 
 def _at_price(row: Row, wants: Wants) -> Row:
-    """The row at the price that the user names, which has no spread."""
+    """The row at the price that the user names."""
     count, name = row.priced
     usd = None if row.is_here else wants.prices.get(name)
-    if usd is None:
-        return row
-    kind = row.price.kind if row.price.kind in ("spot", "free") else "user"
-    return replace(row, usd_per_hour=usd * count, usd_log_sd_shared=0.0, usd_log_sd_own=0.0, price=Price(kind))
+    return row if usd is None else replace(row, **vars(own_price(row, usd * count)))
 
 
 def _whole(work: AskedWork, rows: Sequence[Row], steps: np.ndarray, amount: Amount) -> np.ndarray:
@@ -643,18 +623,6 @@ def _on_front(option: Option, options: Sequence[Option]) -> bool:
         for other in options
         if other.ruled_out is None and other.usd is not None and other.seconds is not None
     )
-
-
-def _to_avoid(best: Option, choices: Sequence[Option]) -> Option | None:
-    """The choice that costs most of those that are slower, too, where it costs twice as much and AVOID_USD more."""
-    worse = [
-        option
-        for option in choices
-        if (option.seconds or 0) > (best.seconds or 0)
-        and (option.usd or 0) > max(2 * (best.usd or 0), (best.usd or 0) + AVOID_USD)
-        and option.row.card != best.row.card
-    ]
-    return max(worse, key=lambda option: option.usd or 0.0, default=None)
 
 
 def _ordered(options: Sequence[Option], by: By, pick: Option | None = None) -> list[Option]:

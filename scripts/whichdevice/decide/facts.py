@@ -1,14 +1,16 @@
-"""Facts beside the decision: what limits an answer, what to change, what settles it; words are made from them."""
+"""Facts beside the decision, as one dictionary: what limits an answer, what to change, what settles it.
+
+words.py fills training.txt with `facts` of an answer; JSON has those of BESIDE. No sentence is here.
+"""
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, is_dataclass
 from typing import Any
 
 import numpy as np
 
-from whichdevice.base.sheets.machines import Cores
-from whichdevice.base.sheets.prices import USD_PER_KWH, Z80
+from whichdevice.base.sheets.prices import OLD_DAYS, Z80
 from whichdevice.decide.decide import (
     DAY,
     HOUR,
@@ -19,13 +21,13 @@ from whichdevice.decide.decide import (
     Answer,
     Option,
     Reason,
+    RuledOut,
     evaluated,
     finite,
     lived_times,
     periods,
 )
-from whichdevice.decide.rows import AskedWork, Row
-from whichdevice.models.script.found import Evaluation
+from whichdevice.decide.rows import ESTIMATED, Row
 
 MEASURING_HOURS = 0.5  # to start a machine and to measure one model there
 WORTH_NAMING = 0.2  # of the pick's price
@@ -36,29 +38,44 @@ ODD_SECONDS, ODD_USD = 365 * DAY, 1e5  # of a training, beyond which its size ma
 SURELY = 0.95  # of a GPU's memory: nearer to it fragmentation decides
 SAFE = 0.9  # of a GPU's memory; a rank holds some layers whole, too
 ALIKE = 0.01  # of the time of an example: a larger batch has to save more
-BUYING_SHARE = 0.1  # of the hours from which on buying is cheaper: a shorter training is no reason to buy
+LATE = 0.05  # of doubt that is left where the deadline is the doubt
+def late_is_the_doubt(answer: Answer) -> bool:
+    """Return whether nothing but the deadline makes the pick less than sure."""
+    pick = answer.pick
+    in_time = 1.0 if pick is None or pick.in_time is None else pick.in_time
+    return answer.by != "time" and in_time < SURE and in_time - ((pick and pick.sure) or 0.0) < LATE
 
 
-@dataclass(frozen=True)
-class Pipeline:
-    """How long a device waits for the input pipeline, with the best number of workers or as it is written."""
-
-    card: str
-    free: bool
-    rate: float  # examples a second that the pipeline gives on the machine of the device
-    written: float | None  # with so many workers as the file has, where those are too few
-    takes: float  # examples a second that the device takes
-    waits: float  # share of the time
-    as_written: bool  # whether it waits only because the file has too few workers
-    core_rate: float  # examples a second that each core gives; 0: more cores give no more
-    cores: Cores | None  # of the machine of the device; None: this one
-    feed: int  # cores that feed the device; 0: no number does
-    workers: int  # to use there
-    processes: int  # of the training, that make batches themselves: one for each GPU in PyTorch; 0: workers do
+def rival(answer: Answer) -> Option | None:
+    """Return the other choice where the pick is not sure; of a free one the paid one has a line of its own."""
+    pick, other = answer.pick, answer.rival
+    return other if pick and other and answer.matters and other.device != pick.row.card else None
 
 
-def pipeline(answer: Answer) -> Pipeline | None:
-    """Return how the pipeline limits the pick, or else the fastest device; None where it hardly does."""
+def reasons(answer: Answer) -> dict[RuledOut, list[str]]:
+    """Return why devices are no choice, with their cards; a spot machine's card is there without that, too."""
+    found: dict[RuledOut, list[str]] = {}
+    for option in answer.options:
+        if option.ruled_out is not None and option.why != Reason.SPOT:
+            found.setdefault(option.ruled_out, []).append(option.row.card)
+    return found
+
+
+def feed(answer: Answer) -> dict[str, Any] | None:
+    """Return what a TPU that is picked, or the fastest device, needs so that its matrix units work."""
+    options = [option for option in (answer.pick, answer.fastest) if option is not None and option.row.feed]
+    if not options or options[0].host_decides:
+        return None
+    return {"card": options[0].row.card, **options[0].row.feed[0]}
+
+
+def pipeline(answer: Answer) -> dict[str, Any] | None:
+    """Return how the input pipeline limits the pick, or else the fastest device; None where it hardly does.
+
+    Rates are examples a second: the pipeline's with the best number of workers, `written` with those of the file where
+    they are too few, `core_rate` of each core. `waits` is the device's share of the time, `feed` the cores that feed it
+    (0: no number does), `processes` those of the training that make batches themselves (0: workers do).
+    """
     work = answer.work
     timed = [row for row in work.rows if row.step_time]
     if not work.pipeline_rate or not timed:
@@ -70,20 +87,17 @@ def pipeline(answer: Answer) -> Pipeline | None:
             rate = work.rate_on(row, written)
             waits = 1 - row.step_time * rate / work.batch_on(row) if row.step_time and rate else 0.0
             if rate and waits > NEAR:
-                takes = work.batch_on(row) / (row.step_time or math.inf)
-                less = work.rate_on(row, written=True) if more_workers_help(work, row) else None
+                best, as_it_is = work.rate_on(row), work.rate_on(row, written=True)
+                more_help = best and as_it_is and as_it_is * (1 + NEAR) < best
                 workers = work.workers_on(row)
-                return Pipeline(
-                    row.card, row.price.kind == "free", rate, less, takes, waits, written, work.pipeline_core_rate,
-                    row.cores, work.cores_to_feed(row), workers, 0 if workers else row.script_processes,
-                )  # fmt: skip
+                return {
+                    "card": row.card, "free": row.price.kind == "free", "rate": rate,
+                    "written": as_it_is if more_help else None,
+                    "takes": work.batch_on(row) / (row.step_time or math.inf), "waits": waits, "as_written": written,
+                    "core_rate": work.pipeline_core_rate, "cores": row.cores, "feed": work.cores_to_feed(row),
+                    "workers": workers, "processes": 0 if workers else row.script_processes,
+                }  # fmt: skip
     return None
-
-
-def more_workers_help(work: AskedWork, row: Row) -> bool:
-    """Return whether the pipeline gives more there with another number of workers than the file has."""
-    best, written = work.rate_on(row), work.rate_on(row, written=True)
-    return bool(best and written and written * (1 + NEAR) < best)
 
 
 def hurry(answer: Answer) -> Option | None:
@@ -128,39 +142,32 @@ def with_room(answer: Answer) -> Option | None:
     return min(timely, key=lambda option: math.inf if option.usd is None else option.usd, default=None)
 
 
-@dataclass(frozen=True)
-class Running:
-    """How to run a training: examples of a pass over all devices, passes between two updates, and the rest."""
-
-    batch: int
-    passes: int
-    checkpointing: bool
-    workers: int | None  # that load data, where that is known
-    time: float  # of an example, over that of the step that was asked for
-    largest: int | None = None  # examples of a pass that fit, where that was asked for
-
-
-def running(answer: Answer) -> Running | None:
+def running(answer: Answer) -> dict[str, Any] | None:
     """Return how to run the pick: the smallest batch that is nearly the fastest, of those that fit.
 
-    None where it runs as it was asked for.
+    `batch` has the examples of a pass over all devices, `passes` lie between two updates, `time` is of an example over
+    that of the step that was asked for, `largest` has the examples that fit. None where it runs as it was asked for.
     """
     pick, work = answer.pick, answer.work
     if pick is None or work.mode != "train" or pick.row.pass_batch is None:
         return None
     row, batch, whole = pick.row, pick.row.pass_batch * pick.row.devices, work.batch_on(pick.row)
     wanted = whole if batch < whole else None  # examples of an update
-    workers = work.workers_on(pick.row) if work.pipeline_rate else None
-    known = [run for light in (False, True) for run in _known_runs(answer, wanted, light, workers)]
+    workers = {"workers": work.workers_on(row) if work.pipeline_rate else None}
+    known = [run for light in (False, True) for run in _known_runs(answer, wanted, light)]
     if not known:
-        run = Running(batch, max(1, (wanted or whole) // batch), row.checkpointing, workers, 1.0)
-        return run if run.passes > 1 or run.checkpointing else None
-    least = min(run.time for run in known)
-    best = min((run for run in known if run.time <= least * (1 + ALIKE)), key=lambda run: run.batch)
-    return replace(best, largest=max(one["batch"] for one in row.passes) * row.devices)
+        run = _run(batch, max(1, (wanted or whole) // batch), row.checkpointing, 1.0)
+        return run | workers if run["passes"] > 1 or run["checkpointing"] else None
+    least = min(run["time"] for run in known)
+    best = min((run for run in known if run["time"] <= least * (1 + ALIKE)), key=lambda run: int(run["batch"]))
+    return best | workers | {"largest": max(one["batch"] for one in row.passes) * row.devices}
 
 
-def _known_runs(answer: Answer, wanted: int | None, checkpointing: bool, workers: int | None) -> Iterator[Running]:
+def _run(batch: int, passes: int, checkpointing: bool, time: float) -> dict[str, Any]:
+    return {"batch": batch, "passes": passes, "checkpointing": checkpointing, "time": time, "largest": None}
+
+
+def _known_runs(answer: Answer, wanted: int | None, checkpointing: bool) -> Iterator[dict[str, Any]]:
     """Yield the runs whose time is known: of an update's divisors, else of powers of 2 and the largest of the data.
 
     The time of a step between two sizes is on a straight line between theirs.
@@ -181,8 +188,7 @@ def _known_runs(answer: Answer, wanted: int | None, checkpointing: bool, workers
         small = small[wanted % small == 0]
         sizes = np.concatenate([small, wanted // small])
     for size in map(int, sizes[(sizes % devices == 0) & (sizes >= least) & (sizes <= most)]):
-        time = float(np.interp(size, *known)) / size
-        yield Running(size, (wanted or size) // size, checkpointing, workers, time)
+        yield _run(size, (wanted or size) // size, checkpointing, float(np.interp(size, *known)) / size)
 
 
 def saving(answer: Answer) -> float | None:
@@ -193,7 +199,7 @@ def saving(answer: Answer) -> float | None:
     return pick.save_every
 
 
-def rented_instead(answer: Answer) -> Option | None:
+def paid(answer: Answer) -> Option | None:
     """Return the cheapest rented device in time beside a free pick; of a spot pick the same card, rented on demand."""
     pick = answer.pick
     if pick is None or pick.row.price.kind not in ("free", "spot"):
@@ -205,10 +211,10 @@ def rented_instead(answer: Answer) -> Option | None:
     return min(rented, key=lambda option: option.usd or 0.0, default=None)
 
 
-def cheaper(answer: Answer, reason: Reason) -> Option | None:
-    """Return the cheapest device in time that this reason alone rules out, where it saves much."""
+def spot_offer(answer: Answer) -> Option | None:
+    """Return the cheapest device in time that may be taken away, which nobody asked for, where it saves much."""
     pick, wants = answer.pick, answer.wants
-    others = [option for option in answer.options if option.why == reason and option.timely]
+    others = [option for option in answer.options if option.why == Reason.SPOT and option.timely]
     best = min(others, key=lambda option: option.usd or 0.0, default=None)
     if best is None or pick is None or wants.only_free or answer.by != "cost":
         return None
@@ -216,7 +222,7 @@ def cheaper(answer: Answer, reason: Reason) -> Option | None:
     return best if saves >= max(WORTH_NAMING * (pick.usd or 0.0), 1.0) else None
 
 
-def several_in_time(answer: Answer) -> list[int]:
+def several(answer: Answer) -> list[int]:
     """Return numbers of GPUs that may end in time where one is too late; PyTorch's are asked about by themselves."""
     if not answer.late or answer.work.mode != "train" or any(row.is_several for row in answer.work.rows):
         return []
@@ -226,84 +232,46 @@ def several_in_time(answer: Answer) -> list[int]:
     ]
 
 
-@dataclass(frozen=True)
-class Settling:
-    """The measurement that settles a choice: the same step on the pick, and what that costs at most."""
-
-    device: str
-    spot: bool
-    max_usd: int
-    precision: str
-
-
-def settling(answer: Answer) -> Settling | None:
-    """Return how to measure the pick, where that costs much less than a wrong choice."""
+def settling(answer: Answer) -> dict[str, Any] | None:
+    """Return how to measure the same step on the pick, where that costs much less than a wrong choice."""
     pick = answer.pick
     if pick is None or pick.row.is_here or not pick.row.usd_per_hour or pick.row.is_several or answer.by != "cost":
         return None
     usd = math.ceil(MEASURING_HOURS * pick.row.usd_per_hour)
     if (pick.sure or 0.0) >= SURE or answer.regret_at_most < 2 * usd:
         return None
-    return Settling(pick.row.target or pick.row.card, pick.row.spot, usd, pick.row.precision)
+    row = pick.row
+    return {"device": row.target or row.card, "spot": row.spot, "max_usd": usd, "precision": row.precision}
 
 
-@dataclass(frozen=True)
-class Buying:
-    """The price of a card, and from how many hours of use on that is cheaper than renting."""
-
-    usd: float
-    hours: float
-
-
-def buying(answer: Answer) -> Buying | None:
-    """Return when buying the pick is cheaper, where that may matter."""
-    pick = answer.pick
-    if pick is None or pick.row.card_usd is None or not pick.row.usd_per_hour or not pick.seconds:
-        return None
-    saved = pick.row.usd_per_hour - pick.row.card_watts / 1000 * USD_PER_KWH
-    hours = pick.row.card_usd / saved if saved > 0 else math.inf
-    return Buying(pick.row.card_usd, hours) if pick.seconds / HOUR > BUYING_SHARE * hours else None
-
-
-def contradictions(answer: Answer) -> list[Row]:
+def contradicts(answer: Answer) -> list[Row]:
     """Return measured devices whose time is outside their forecast's interval."""
     return [row for row in answer.work.rows if row.contradicts and row.forecast_time and row.step_time]
 
 
-def host_bound(answer: Answer) -> tuple[list[str], bool]:
-    """Return the cards elsewhere that wait for the host, and whether those are all of several."""
+def waits_for_host(answer: Answer) -> list[str]:
+    """Return the cards elsewhere that wait for the host."""
     elsewhere = [option for option in answer.options if option.seconds and not option.row.is_here]
-    cards = [option.row.card for option in elsewhere if option.host_decides]
-    return cards, len(cards) == len(elsewhere) > 1
+    return [option.row.card for option in elsewhere if option.host_decides]
 
 
-@dataclass(frozen=True)
-class Lived:
-    """How many times the clean step a script's takes on a card, with the ends of the 80 % interval."""
+def lived_step(answer: Answer) -> dict[str, Any] | None:
+    """Return how many times the clean step a script's takes on the pick, or else on the fastest device.
 
-    card: str
-    times: float
-    low: float
-    high: float
-    prepared: float | None  # times the clean step with images decoded before; None: none are, or at a known rate
-    whole: tuple[float, float] | None  # seconds, ends of the interval of a time that is shown without it: rough
-
-
-def lived(answer: Answer) -> Lived | None:
-    """Return how a script's step on the pick, or else on the fastest device, differs from a clean one."""
+    `prepared` is that with images decoded before; None: none are, or at a known rate. `whole` has the ends of the
+    interval of a time that is shown without it: of a rough one.
+    """
     habits = answer.work.lived
     options = [option for option in (answer.pick, answer.fastest) if option and not option.row.is_here]
     if habits is None or not options:
         return None
-    option = options[0]
-    row, low, high = option.row, option.begun_low, option.begun_high
+    option, row = options[0], options[0].row
+    low, high = option.begun_low, option.begun_high
     times, half = lived_times(answer.work, row), math.exp(Z80 * habits.log_sd)
-    prepared = None
-    if answer.work.decodes_untimed and row.step_time:
-        prepared = habits.times(row.step_time, row.kernels)
-    return Lived(
-        row.card, times, times / half, times * half, prepared, (low, high) if row.rough and low and high else None
-    )
+    prepared = habits.times(row.step_time, row.kernels) if answer.work.decodes_untimed and row.step_time else None
+    whole = (low, high) if row.rough and low and high else None
+    known = {"card": row.card, "times": times, "low": times / half, "high": times * half}
+    return known | {"prepared": prepared, "whole": whole}
 
 
 def collecting(answer: Answer) -> float | None:
@@ -315,18 +283,11 @@ def collecting(answer: Answer) -> float | None:
     return share if share >= MOST else None
 
 
-@dataclass(frozen=True)
-class Evaluating:
-    """A script's evaluation: its share of the hours on a card, what is counted, and what is seen and not counted."""
+def evaluating(answer: Answer) -> dict[str, Any] | None:
+    """Return a script's evaluation on the pick, or else the fastest device: its share of the hours, and of what.
 
-    card: str
-    share: float
-    counted: tuple[Evaluation, ...]
-    missing: tuple[Evaluation, ...]
-
-
-def evaluating(answer: Answer) -> Evaluating | None:
-    """Return what a script does besides its steps, by the pick, or else the fastest device; None: nothing."""
+    `counted` is in that share, `missing` is seen and not counted.
+    """
     work = answer.work
     option = next((option for option in (answer.pick, answer.fastest) if option), None)
     row = option.row if option else None
@@ -335,43 +296,38 @@ def evaluating(answer: Answer) -> Evaluating | None:
     clean = row.step_time * lived_times(work, row)
     share, fed = evaluated(work, row, answer.amount)
     floor = work.floor(row)
-    evaluating = max(clean * share, fed * floor)
+    takes = max(clean * share, fed * floor)
     counts = periods(work, row, answer.amount)
     timed = [bool(one.known and one.every and counts[one.per]) for one in work.evaluations]
     both = list(zip(work.evaluations, timed, strict=True))
     counted, missing = (tuple(one for one, known in both if known == wanted) for wanted in (True, False))
-    return Evaluating(row.card, evaluating / (max(clean, floor) + evaluating + work.between), counted, missing)
+    of_hours = takes / (max(clean, floor) + takes + work.between)
+    return {"card": row.card, "share": of_hours, "counted": counted, "missing": missing}
 
 
-def is_odd(answer: Answer) -> bool:
+def odd(answer: Answer) -> bool:
     """Return whether a script alone says how long its training is, and that is very long or dear."""
     pick = answer.pick
     return bool(answer.work.source and pick and ((pick.seconds or 0) > ODD_SECONDS or (pick.usd or 0) > ODD_USD))
 
 
-@dataclass(frozen=True)
-class EachGpu:
-    """The examples of a step on each of several GPUs, on the most of them, and the steps where those are kept."""
+def each_gpu(answer: Answer) -> dict[str, Any] | None:
+    """Return how the batch grows with the GPUs; None where they share one, or one is all that is asked about.
 
-    batch: int
-    gpus: int | None  # None: the answer has rows of one alone, and the script is for several
-    total: int
-    steps: float | None
-
-
-def each_gpu(answer: Answer) -> EachGpu | None:
-    """Return how the batch grows with the GPUs; None where they share one, or one is all that is asked about."""
+    `total` is of the most GPUs, `gpus` of them; None: the answer has rows of one alone, and the script is for several.
+    """
     work, gpus = answer.work, max((row.devices for row in answer.work.rows if row.kind == "gpu"), default=1)
     if work.fixed == "batch" or (gpus == 1 and not work.for_several):
         return None
-    batches = gpus * work.units_per_step
-    steps = answer.amount.units / batches if work.fixed == "steps" else None
-    return EachGpu(work.batch, gpus if gpus > 1 else None, work.batch * gpus, steps)
+    steps = answer.amount.units / (gpus * work.units_per_step) if work.fixed == "steps" else None
+    return {"batch": work.batch, "gpus": gpus if gpus > 1 else None, "total": work.batch * gpus, "steps": steps}
 
 
 def untested(answer: Answer) -> list[str]:
     """Return the cards whose kind or model no published times tested."""
-    return [row.card for row in answer.work.rows if row.step_time and not row.tested and row.price.kind != "free"]
+    rows = answer.work.rows
+    named = [row.card for row in rows if row.step_time and not row.tested and row.price.kind != "free"]
+    return list(dict.fromkeys(named))
 
 
 def step_notes(answer: Answer) -> dict[str, list[str]]:
@@ -383,6 +339,13 @@ def step_notes(answer: Answer) -> dict[str, list[str]]:
             notes.setdefault(note, []).append(row.card)
     cards = {row.card for row in forecasts}
     return {note: [] if set(noted) == cards else list(dict.fromkeys(noted)) for note, noted in notes.items()}
+
+
+def longest(answer: Answer) -> dict[str, int]:
+    """Return the longest sequence that fits each device, the longest first, where that was asked for."""
+    asked = [row for row in answer.work.rows if row.longest_sequence is not None]
+    lengths = {row.card: row.longest_sequence or 0 for row in asked}
+    return dict(sorted(lengths.items(), key=lambda item: -item[1]))
 
 
 def parts(row: Row) -> dict[str, float]:
@@ -397,6 +360,18 @@ def parts(row: Row) -> dict[str, float]:
     if known and not context and row.memory_kept:
         return known | {"kept": row.memory_kept}
     return known | ({"context": context} if context else {})
+
+
+def memory(answer: Answer) -> dict[str, Any] | None:
+    """Return what takes the memory of the pick, or else of the largest device."""
+    traced = [option.row for option in answer.options if option.row.memory_parts]
+    largest = max(traced, key=lambda row: row.memory_available or 0.0, default=None)
+    shown = next((row for row in traced if answer.pick and row.device == answer.pick.device), largest)
+    row = shown if answer.pick else too_small(answer)
+    known = parts(row) if row else {}
+    if row is None or not known:
+        return None
+    return {"row": row, "parts": known}
 
 
 def surely_fits(change: Mapping[str, Any], row: Row) -> bool:
@@ -420,6 +395,20 @@ def gpus_that_hold(row: Row) -> int | None:
     return next((count for count in (2, 4, 8) if shared / count + rest <= SAFE * (row.memory_available or 0.0)), None)
 
 
+def change(answer: Answer) -> dict[str, Any] | None:
+    """Return what to change so that the step fits a device that is too small: a cheaper one, or where none holds it.
+
+    `least` is the fastest change that surely fits.
+    """
+    row = to_enlarge(answer) if answer.pick else too_small(answer)
+    if row is None:
+        return None
+    fit = [one for one in row.changes if surely_fits(one, row)]
+    tune = answer.pick is not None and answer.work.tunable and answer.work.mode == "train"
+    known = {"row": row, "changes": changes(row), "gpus": gpus_that_hold(row), "tune": tune}
+    return known | {"least": min(fit, key=lambda one: one["time"], default=None)}
+
+
 def to_enlarge(answer: Answer) -> Row | None:
     """Return the largest traced device that costs less an hour than the pick, or is tight, and is too small."""
     pick = answer.pick
@@ -431,7 +420,7 @@ def to_enlarge(answer: Answer) -> Row | None:
     return max(small, key=lambda row: row.memory_available or 0.0, default=None)
 
 
-def largest_too_small(answer: Answer) -> Row | None:
+def too_small(answer: Answer) -> Row | None:
     """Return the largest device where nothing holds the step; None where another reason rules some out."""
     rows = [option.row for option in answer.options if option.row.memory_needed and option.row.memory_available]
     if not answer.fits_nowhere:
@@ -439,25 +428,43 @@ def largest_too_small(answer: Answer) -> Row | None:
     return max(rows, key=lambda row: (row.memory_available or 0.0) * row.devices, default=None)
 
 
+BESIDE = (
+    pipeline, running, each_gpu, lived_step, evaluating, settling, saving, hurry_usd, waits_for_host,
+    contradicts, untested, collecting, odd, step_notes, spot_offer,
+)  # fmt: skip  # that JSON has, too
+OF_WORDS = (
+    late_is_the_doubt, rival, hurry, more_time, with_room, paid, reasons, too_small, feed, memory, change, longest,
+    priced, several,
+)  # fmt: skip
+
+
+def facts(answer: Answer) -> dict[str, Any]:
+    """Return all that is said of an answer, by name."""
+    pick, work, rows = answer.pick, answer.work, answer.work.rows
+    known: dict[str, Any] = {fact.__name__: fact(answer) for fact in (*BESIDE, *OF_WORDS)}
+    return known | {
+        "answer": answer, "work": work, "pick": pick, "here": answer.here, "sure": (pick and pick.sure) or 0.0,
+        "by_loop": work.mode == "generate" and work.module.startswith("hf:"),
+        "near_cheapest": any(one.usd is not None and pick and one.usd < (pick.usd or 0.0) for one in answer.pool),
+        "disturbed": [row for row in rows if row.is_here and row.disturbed],
+        "estimated": [row for row in rows if row.evidence == ESTIMATED and row.step_time],
+        "starts": {row.price.kind == "free": row for row in rows if row.start_time and row.step_time},
+        "rough": all(option.row.rough for option in answer.options if option.seconds),
+        "old": [one.row for one in known["priced"] if (one.row.price.age or 0) > OLD_DAYS],
+    }  # fmt: skip
+
+
 def as_dict(answer: Answer) -> dict[str, Any]:
     """Return the answer's facts, and those beside the decision, as plain data for JSON."""
+    return answer.to_dict() | finite({fact.__name__: _plain(fact(answer)) for fact in BESIDE})
 
-    spot, port = cheaper(answer, Reason.SPOT), cheaper(answer, Reason.PORT)
-    known = {
-        "pipeline": pipeline(answer), "running": running(answer), "each_gpu": each_gpu(answer),
-        "lived_step": lived(answer), "evaluating": evaluating(answer), "settling": settling(answer),
-        "buying": buying(answer),
-    }  # fmt: skip
-    return answer.to_dict() | finite({
-        **{name: fact and asdict(fact) for name, fact in known.items()},
-        "saving": saving(answer),
-        "hurry_usd": hurry_usd(answer),
-        "waits_for_host": host_bound(answer)[0],
-        "contradicts": [row.device for row in contradictions(answer)],
-        "untested": list(dict.fromkeys(untested(answer))),
-        "collecting": collecting(answer),
-        "odd": is_odd(answer),
-        "step_notes": step_notes(answer),
-        "spot_offer": spot and spot.device,
-        "port_offer": port and port.device,
-    })  # fmt: skip
+
+def _plain(value: Any) -> Any:
+    """Plain data; devices by their names."""
+    if isinstance(value, Option | Row):
+        return value.device
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value

@@ -8,25 +8,15 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
-from typing import Any, Literal
-
-import pandas as pd
-from scipy.special import stdtrit
+from typing import Any
 
 from whichdevice.base.sheets.hardware import HardwareRow
 from whichdevice.base.sheets.machines import ASSUMED, SPEED_LOG_SD, Cores
-from whichdevice.base.sheets.prices import (
-    NOTEBOOK_MINUTES,
-    START_UP_MINUTES,
-    START_UP_SD,
-    USD_PER_KWH,
-    Z80,
-    Market,
-    Offer,
-    age_days,
-)
+from whichdevice.base.sheets.prices import NOTEBOOK_MINUTES, START_UP_MINUTES, START_UP_SD, Z80
 from whichdevice.base.sheets.tpus import devices_of
 from whichdevice.decide.energy import Power, forecast_power, metered
+from whichdevice.decide.measured import MeasuredCell, chosen_cells, same, t_quantile
+from whichdevice.decide.prices import Price, Priced, PriceKind, electricity, free_of, hour_of
 from whichdevice.forecast import tpu
 from whichdevice.forecast.answer import Forecast
 from whichdevice.forecast.lived import Habits
@@ -43,33 +33,37 @@ FORWARD = 1 / 3  # of a training step, where no trace shows it: the backward pas
 STATE_SHARE = 0.5  # of the memory that a step needs: weights and the optimiser's state, where no trace shows them
 
 
-PriceKind = Literal["on_demand", "spot", "free", "electricity", "study", "user", "unknown"]
-
-
 @dataclass(frozen=True)
-class Price:
-    """Who asks what an hour of a device costs, and where that was read."""
+class Machine(Priced):
+    """One or several devices that are rented or are here: what a training's row and a server's have in common.
 
-    kind: PriceKind
-    provider: str = ""
-    source: str = ""  # where it was read, and when; or why there is none
-    watts: float | None = None  # electricity: of the whole machine
-    metered: bool = False
-    lowest: float | None = None  # USD an hour at `provider`, where the price is the median of several
-    providers: int = 1
-    age: int | None = None  # days since the newest offer was read
-
-
-@dataclass(frozen=True)
-class Row:
-    """A device: what is known of a step there, and what an hour costs. None: not known."""
+    Memory is of one device, in bytes. None: not known.
+    """
 
     card: str  # the device, however it is offered; its name in tables
-    kind: str  # cpu, gpu or tpu
+    kind: str  # cpu, gpu, tpu, or unified: a computer whose GPU shares its memory
     evidence: str
-    software: str = ""  # that runs the step
+    software: str = ""  # that runs the step, or the engine that serves
+    precision: str = ""  # of the step, or the format of a server's weights
+    devices: int = 1
+    tested: bool = True  # whether published times of such a device and model tested the forecast
+    fits: bool | None = None
+    memory_available: float | None = None
+    memory_whole: float | None = None  # with what no program can have: CUDA's context
+    memory_parts: Mapping[str, float] = field(default_factory=dict)
+    rented: bool = False
+
+    @property
+    def is_here(self) -> bool:
+        """Return whether it is this machine, or one whose records were merged, rather than one to rent."""
+        return not self.rented
+
+
+@dataclass(frozen=True)
+class Row(Machine):
+    """A device: what is known of a step there, and what an hour costs. None: not known."""
+
     needs_port: bool = False  # whether the code has to be ported to it first: PyTorch on a TPU
-    precision: str = ""
     step_time: float | None = None
     device_time: float | None = None  # without the host, as far as it is known apart
     log_sd_shared: float = 0.0  # of the logarithm of the step time: what all forecasts of a question have in common
@@ -84,27 +78,16 @@ class Row:
     processes: int | None = None
     disturbed: bool = False
     rough: bool = False
-    tested: bool = True  # whether published times of such a device and model tested the forecast
-    fits: bool | None = None
     memory_needed: float | None = None
-    memory_available: float | None = None
-    memory_whole: float | None = None  # of one device, with what no program can have: CUDA's context
     memory_tight: bool = False  # it may fit or not
-    memory_parts: Mapping[str, float] = field(default_factory=dict)  # of one device, of a traced step
     way: str = ""  # how a traced step is taken: shared, checkpointed, in passes
     feed: tuple[Mapping[str, Any], ...] = ()  # cause, share, setting (and width), time over today's
     changes: tuple[Mapping[str, Any], ...] = ()  # name, memory_needed and time (of a step, over today's)
-    devices: int = 1
     passes: tuple[Mapping[str, Any], ...] = ()  # batch, checkpointing, memory_needed and time (of an example)
     pass_batch: int | None = None  # examples of one pass, of a traced step
     checkpointing: bool = False
     largest_batch: int | None = None
     longest_sequence: int | None = None  # that fits, where that was asked for; 0: none does
-    usd_per_hour: float | None = None
-    usd_log_sd_shared: float = 0.0  # of the logarithm of the price: a provider is dear for all of its devices
-    usd_log_sd_own: float = 0.0
-    price: Price = Price("unknown")
-    rented: bool = False
     cores: Cores | None = None  # of the machine that a rented device comes with
     target: str = ""  # the name by which it is rented
     session_hours: float | None = None  # after which a free machine ends
@@ -112,18 +95,11 @@ class Row:
     start_time: float = 0.0  # until the work begins: renting, starting, installing
     start_log_sd: float = 0.0
     power: Power | None = None  # of the whole machine at work
-    card_usd: float | None = None  # of one to buy
-    card_watts: float = 0.0
     forecast_time: float | None = None  # of a measured device
     contradicts: bool = False  # the measured time is outside its forecast's interval
     name: str = ""  # of the device, as its driver gives it
     reason: str = ""  # why there is no time, as a compiler or a process gives it
     notes: tuple[str, ...] = ()  # in what the step is another than the one that the device would run
-
-    @property
-    def is_here(self) -> bool:
-        """Return whether it is this machine, or one whose records were merged, rather than one to rent."""
-        return not self.rented
 
     @property
     def device(self) -> str:
@@ -140,14 +116,6 @@ class Row:
     def market(self) -> str:
         """The device that is rented, whatever the number: all rows of it have one price a device."""
         return (self.chip if self.kind == "tpu" else self.target) or self.card
-
-    @property
-    def usd_ends(self) -> tuple[float | None, float | None]:
-        """The ends of the price's 80 % interval."""
-        if self.usd_per_hour is None:
-            return None, None
-        half = Z80 * math.hypot(self.usd_log_sd_shared, self.usd_log_sd_own)
-        return self.usd_per_hour * math.exp(-half), self.usd_per_hour * math.exp(half)
 
     @property
     def spot(self) -> bool:
@@ -322,14 +290,14 @@ class Expected:
 
 
 def works(
-    measured: pd.DataFrame,
+    measured: Sequence[MeasuredCell],
     forecasts: Sequence[Forecast],
     hardware: Mapping[str, str | None] = {},
     sheet: Mapping[str, HardwareRow] = {},
     every_batch: bool = False,
     fixed: Keeps = "batch",
 ) -> list[AskedWork]:
-    """Return every piece of work of measured cells with their prices (`priced_cells`) and of forecasts, in their order.
+    """Return every piece of work of measured cells and of forecasts, in their order.
 
     The batch size is the one that most devices have, or `every_batch`. Where each device has a batch of its own, all
     sizes are one piece; where each makes as many steps, those of each number of devices are a piece. `hardware` is the
@@ -339,17 +307,17 @@ def works(
     pieces = []
     for (workload, length), devices in _devices_by_size(measured, expected).items():
         if fixed != "batch":
-            here = list(_chosen_cells(_same(measured, {"workload": workload, "sequence_length": length})))
-            same = [one for one in expected if _piece(one.forecast)[:2] == (workload, length)]
-            for alike in _by_devices(same) if fixed == "steps" else [same]:
+            here = list(chosen_cells(same(measured, workload=workload, sequence_length=length)))
+            of_piece = [one for one in expected if _piece(one.forecast)[:2] == (workload, length)]
+            for alike in _by_devices(of_piece) if fixed == "steps" else [of_piece]:
                 pieces.append(_work(here, list(_one_a_device(alike)), hardware, sheet, fixed))
             continue
         most = max(map(len, devices.values()))
         sizes = sorted(devices) if every_batch else [max(size for size in devices if len(devices[size]) == most)]
         for size in sizes:
-            cells = _same(measured, {"workload": workload, "sequence_length": length, "batch_size": size})
-            same = [one for one in expected if _piece(one.forecast) == (workload, length, size)]
-            pieces.append(_work(list(_chosen_cells(cells)), list(_one_a_device(same)), hardware, sheet))
+            cells = same(measured, workload=workload, sequence_length=length, batch_size=size)
+            of_piece = [one for one in expected if _piece(one.forecast) == (workload, length, size)]
+            pieces.append(_work(list(chosen_cells(cells)), list(_one_a_device(of_piece)), hardware, sheet))
     return pieces
 
 
@@ -359,26 +327,12 @@ def _by_devices(expected: Sequence[Expected]) -> list[list[Expected]]:
     return [[one for one in expected if (one.forecast.devices or 1) == number] for number in sorted(numbers)] or [[]]
 
 
-def enough_repeats(counts: pd.Series, choice: pd.Series | list[pd.Series] | None = None) -> pd.Series:
-    """True where a cell has enough good repeats to be chosen as the best one: of all cells, or of each `choice`.
-
-    That is half of the most, and two where any has two: the mean of a cell whose other repeats failed may be lucky, and
-    leaves too few pairs to judge it by.
-    """
-    most = counts.max() if choice is None else counts.groupby(choice, dropna=False).transform("max")
-    return (2 * counts >= most) & ((counts >= 2) | (most < 2))
-
-
 Key = tuple[str, int | None]
 
 
-def _devices_by_size(measured: pd.DataFrame, expected: Sequence[Expected]) -> dict[Key, dict[int, set[str]]]:
+def _devices_by_size(measured: Sequence[MeasuredCell], expected: Sequence[Expected]) -> dict[Key, dict[int, set[str]]]:
     """Devices by workload and sequence length, then by batch size."""
-    columns = measured[["workload", "sequence_length", "batch_size", "device"]]
-    pieces = [
-        (str(workload), None if pd.isna(length) else int(length), int(size), str(device))
-        for workload, length, size, device in columns.itertuples(index=False)
-    ]
+    pieces = [(cell.workload, cell.sequence_length, cell.batch_size, cell.device) for cell in measured]
     pieces += [(*_piece(one.forecast), one.forecast.device) for one in expected]
     groups: dict[Key, dict[int, set[str]]] = {}
     for workload, length, size, device in pieces:
@@ -388,12 +342,6 @@ def _devices_by_size(measured: pd.DataFrame, expected: Sequence[Expected]) -> di
 
 def _piece(forecast: Forecast) -> tuple[str, int | None, int]:
     return forecast.workload or "", forecast.sequence_length, forecast.batch_size or 0
-
-
-def _same(table: pd.DataFrame, values: Mapping[str, Any]) -> pd.DataFrame:
-    for name, value in values.items():
-        table = table[table[name].isna() if value is None else (table[name] == value).fillna(False)]
-    return table
 
 
 def _with_prompts(forecasts: Sequence[Forecast]) -> Iterator[Expected]:
@@ -420,7 +368,7 @@ def _with_prompts(forecasts: Sequence[Forecast]) -> Iterator[Expected]:
 
 
 def _work(
-    cells: Sequence[pd.Series],
+    cells: Sequence[MeasuredCell],
     expected: Sequence[Expected],
     hardware: Mapping[str, str | None],
     sheet: Mapping[str, HardwareRow],
@@ -441,7 +389,7 @@ def _work(
     timed = [one for one in facts if one["step_time"] and one["throughput"]]
     unit = next((str(one["unit"]) for one in facts if one["unit"]), "example")
     modes = [str(one["mode"]) for one in facts if one["mode"]]
-    operation = not modes or (unit in OPERATIONS and not any(pd.notna(cell["mode"]) for cell in cells))
+    operation = not modes or (unit in OPERATIONS and not any(cell.mode for cell in cells))
     length, batch = first["sequence_length"], int(first["batch_size"])
     if fixed != "batch":
         batch //= int(first["devices"] or 1)
@@ -461,48 +409,26 @@ def _work(
     )
 
 
-def _of_cells(cells: Sequence[pd.Series], prompt: int | None) -> dict[str, Any]:
+def _of_cells(cells: Sequence[MeasuredCell], prompt: int | None) -> dict[str, Any]:
     """What measured cells alone know of a piece of work; `prompt` is its tokens where they do not say."""
-    prompts = [int(cell["prompt"]) for cell in cells if pd.notna(cell["prompt"])]
-    whole = [cell["training_examples"] / cell["fraction"] for cell in cells if pd.notna(cell["training_examples"])]
+    whole = (cell.training_examples / cell.fraction for cell in cells if cell.training_examples is not None)
     return {
-        "prompt": next(iter(prompts), prompt),
-        "epoch_units": next(map(float, whole), None),
+        "prompt": next((cell.prompt for cell in cells if cell.prompt is not None), prompt),
+        "epoch_units": next(whole, None),
         **_pipeline(cells),
     }
 
 
-def _facts_of_cell(cell: pd.Series) -> dict[str, Any]:
-    """A measured cell under a forecast's names, None where it lacks something."""
-    names = ("workload", "module", "mode", "batch_size", "sequence_length", "unit", "step_time", "throughput")
-    known = {name: None if pd.isna(cell[name]) else cell[name] for name in names}
-    known["devices"] = None if pd.isna(cell["replicas"]) else int(cell["replicas"])
-    return known | {"sequence_length": None if known["sequence_length"] is None else int(known["sequence_length"])}
+def _facts_of_cell(cell: MeasuredCell) -> dict[str, Any]:
+    """A measured cell under a forecast's names."""
+    return vars(cell) | {"devices": cell.replicas}
 
 
-def _pipeline(cells: Sequence[pd.Series]) -> dict[str, Any]:
+def _pipeline(cells: Sequence[MeasuredCell]) -> dict[str, Any]:
     """The first pipeline of a file's own that was timed, of these measured cells."""
-    timed = next((cell for cell in cells if cell["pipeline"] == "own"), None)
-    if timed is None:
-        return {}
-    known = {name: _number(timed[name]) for name in ("pipeline_rate", "pipeline_core_rate", "written_rate")}
-    workers = {name: timed[name] for name in ("pipeline_workers", "written_workers")}
-    return known | {name: None if pd.isna(number) else int(number) for name, number in workers.items()}
-
-
-JOULES = ("joules_per_million", "host_joules_per_million", "memory_joules_per_million")
-
-
-def _chosen_cells(cells: pd.DataFrame) -> Iterator[pd.Series]:
-    """The fastest cell of each device, of those with enough good repeats and the largest share of the data."""
-    for _, of_device in cells.groupby("device", sort=False):
-        timed = of_device[(of_device["n_timed"].fillna(0) > 0) & of_device["step_time"].notna()]
-        if timed.empty:
-            yield of_device.iloc[0]
-            continue
-        timed = timed[timed["fraction"] == timed["fraction"].max()]
-        timed = timed[enough_repeats(timed["n_timed"])]
-        yield timed.sort_values("step_time", kind="stable").iloc[0]
+    names = ("pipeline_rate", "pipeline_core_rate", "pipeline_workers", "written_rate", "written_workers")
+    timed = next((cell for cell in cells if cell.pipeline == "own"), None)
+    return {} if timed is None else {name: getattr(timed, name) for name in names}
 
 
 def _one_a_device(expected: Iterable[Expected]) -> Iterator[Expected]:
@@ -518,47 +444,37 @@ def _one_a_device(expected: Iterable[Expected]) -> Iterator[Expected]:
             yield one
 
 
-def measured_row(cell: pd.Series) -> Row:
+def measured_row(cell: MeasuredCell) -> Row:
     """Return the row of a device that was measured, or that does not hold or cannot run the step."""
-    kind = "cpu" if pd.isna(cell["kind"]) else str(cell["kind"])
     row = Row(
-        card=str(cell["device"]).replace("_", " "),
-        kind=kind,
+        card=cell.device.replace("_", " "),
+        kind=cell.kind,
         evidence=MEASURED,
-        software=str(cell["backend"]),
-        precision=str(cell["precision"]),
-        chip=f"measured {cell['device']}",
-        memory_needed=_number(cell["peak_host"] if kind == "cpu" else cell["peak_device"]),
-        memory_available=_number(cell["host_memory"]) if kind == "cpu" else None,
-        name="" if pd.isna(cell["device_name"]) else str(cell["device_name"]),
-        **_measured_price(cell, kind),
+        software=cell.backend,
+        precision=cell.precision,
+        chip=f"measured {cell.device}",
+        memory_needed=cell.peak_host if cell.kind == "cpu" else cell.peak_device,
+        memory_available=cell.host_memory if cell.kind == "cpu" else None,
+        name=cell.device_name or "",
+        **_measured_price(cell),
     )
-    if pd.isna(cell["step_time"]):
-        if cell["n_too_large"]:
-            return replace(row, evidence=DOES_NOT_FIT, fits=False, reason=str(cell["status"]))
-        return replace(row, evidence=UNKNOWN, reason=str(cell["status"]))
-    disturbed = int(0 if pd.isna(cell["n_disturbed"]) else cell["n_disturbed"])
-    sd, rough = measured_spread(cell["step_time_low"], cell["step_time_high"], int(cell["n_timed"]), disturbed)
+    if cell.step_time is None:
+        if cell.n_too_large:
+            return replace(row, evidence=DOES_NOT_FIT, fits=False, reason=cell.status)
+        return replace(row, evidence=UNKNOWN, reason=cell.status)
+    sd, rough = measured_spread(cell.step_time_low, cell.step_time_high, cell.n_timed, cell.n_disturbed)
     return replace(
-        row, fits=True, step_time=float(cell["step_time"]), log_sd_own=sd, rough=rough, processes=int(cell["n_timed"]),
-        disturbed=disturbed > 0, prefill_time=_number(cell["prefill_time"]),
+        row, fits=True, step_time=cell.step_time, log_sd_own=sd, rough=rough, processes=cell.n_timed,
+        disturbed=cell.n_disturbed > 0, prefill_time=cell.prefill_time,
     )  # fmt: skip
 
 
-def _measured_price(cell: pd.Series, kind: str) -> dict[str, Any]:
+def _measured_price(cell: MeasuredCell) -> dict[str, Any]:
     """The price of an hour of a measured device, and its power."""
-    usd, watts = _number(cell["usd_per_hour"]), _number(cell["watts"])
-    whole, *beside = (_number(cell[name]) or 0.0 for name in JOULES)
-    power = metered(watts, kind, sum(beside) / whole * watts if watts and whole else 0.0)
-    if usd is None:
-        return _electricity(power)
-    return {"usd_per_hour": usd, "price": Price("study", source=str(cell["price"])), "power": power}
-
-
-def _electricity(power: Power) -> dict[str, Any]:
-    """The price of a machine that is here."""
-    price = Price("electricity", watts=power.total, metered=power.evidence == "measured")
-    return {"usd_per_hour": power.total / 1000 * USD_PER_KWH, "price": price, "power": power}
+    power = metered(cell.watts, cell.kind, cell.watts_beside)
+    if cell.usd_per_hour is None:
+        return vars(electricity(power)) | {"power": power}
+    return {"usd_per_hour": cell.usd_per_hour, "price": Price("study", source=cell.price or ""), "power": power}
 
 
 def estimated(device: str, step_time: float, needed: float, available: float) -> Row:
@@ -567,7 +483,7 @@ def estimated(device: str, step_time: float, needed: float, available: float) ->
         device, "cpu", ESTIMATED if needed <= available else DOES_NOT_FIT, precision="float32", log_sd_own=ROUGH_MAX,
         step_time=step_time if needed <= available else None, chip=device, rough=True, fits=needed <= available,
         memory_needed=needed, memory_available=available, memory_tight=0.8 * available < needed <= available,
-        **_electricity(metered(None, "cpu")),
+        **vars(electricity(metered(None, "cpu"))), power=metered(None, "cpu"),
     )  # fmt: skip
 
 
@@ -576,14 +492,14 @@ def without_time(device: str, reason: str) -> Row:
     return Row(device, "cpu", UNKNOWN, precision="float32", chip=device, reason=reason)
 
 
-def measured_spread(low: Any, high: Any, n: int, disturbed: int = 0) -> tuple[float, bool]:
+def measured_spread(low: float | None, high: float | None, n: int, disturbed: int = 0) -> tuple[float, bool]:
     """Standard deviation of the logarithm of a mean of n processes, and whether the number is rough.
 
     `low` and `high` are the ends of its 95 % t-interval, missing for one process.
     """
-    if n < 2 or low is None or pd.isna(low):
+    if n < 2 or low is None or high is None:
         return ROUGH_MIN, True
-    half = math.log(high / low) / 2 / float(stdtrit(n - 1, 0.975)) * float(stdtrit(n - 1, 0.9))  # Student's t
+    half = math.log(high / low) / 2 / t_quantile(0.975, n - 1) * t_quantile(0.9, n - 1)
     rough = bool(n - disturbed < FEW or high > WIDE * low)
     return (min(max(half / Z80, ROUGH_MIN), ROUGH_MAX) if rough else half / Z80), rough
 
@@ -591,7 +507,7 @@ def measured_spread(low: Any, high: Any, n: int, disturbed: int = 0) -> tuple[fl
 AS_FORECAST = (  # what a row has from its forecast under the same name
     "precision", "software", "fits", "memory_needed", "memory_available", "memory_tight", "way", "changes", "feed",
     "passes", "pass_batch", "checkpointing", "devices", "largest_batch",
-    "longest_sequence", "usd_per_hour",
+    "longest_sequence",
 )  # fmt: skip
 AS_TIMED = ("step_time", "device_time", "log_sd_shared", "log_sd_own", "host_time", "host_log_sd", "kernels",
             "forward_share", "forward_kernels")  # fmt: skip
@@ -601,10 +517,9 @@ def forecast_row(expected: Expected, known: HardwareRow | None) -> Row:
     """Return the row of a forecast device on demand; `known` is its row of the sheet."""
     forecast, timed = expected.forecast, bool(expected.forecast.step_time)
 
-    def same(names: Sequence[str]) -> dict[str, Any]:
+    def known_of(names: Sequence[str]) -> dict[str, Any]:
         return {name: getattr(forecast, name) for name in names if getattr(forecast, name) is not None}
 
-    kind: PriceKind = "unknown" if forecast.usd_per_hour is None else "on_demand"
     row = Row(
         card=expected.label,
         target=forecast.slice or forecast.device,
@@ -612,69 +527,52 @@ def forecast_row(expected: Expected, known: HardwareRow | None) -> Row:
         evidence=DOES_NOT_FIT if forecast.fits is False else FORECAST if timed else UNKNOWN,
         needs_port=forecast.software == tpu.PORTED,
         chip=forecast.chip or forecast.device,
-        memory_parts=same(PARTS),
+        memory_parts=known_of(PARTS),
         memory_whole=known.memory if known else None,
-        price=Price(kind, forecast.provider or "", forecast.price or ""),
         rented=True,
         start_time=60 * START_UP_MINUTES,
         start_log_sd=START_UP_SD,
         tested=bool(forecast.known_device and forecast.known_family) or not timed,
         notes=forecast.step_notes,
         power=forecast_power(forecast, known),
-        **same(AS_FORECAST),
+        **vars(_priced(forecast, known)),
+        **known_of(AS_FORECAST),
     )
     row = replace(row, cores=known.host_cores(row.devices) if known else ASSUMED.of(row.devices))
-    if known is not None and known.card is not None and row.card == known.device:
-        row = replace(row, card_usd=known.card.usd, card_watts=known.power_w or 0.0)
     if not timed or forecast.fits is False:
         return replace(row, reason=forecast.reason or "")
-    if known is not None and (market := known.market()) is not None:
-        row = _at_market(row, market)
     rough = (forecast.step_time_high or 0.0) > WIDE * (forecast.step_time_low or 0.0)
-    return replace(row, rough=rough, prefill_time=expected.prefill_time, **same(AS_TIMED))
+    return replace(row, rough=rough, prefill_time=expected.prefill_time, **known_of(AS_TIMED))
 
 
-def _at_market(row: Row, market: Market, kind: PriceKind = "on_demand") -> Row:
-    """The row at the price of a market."""
-    lowest = market.lowest
-    chips = math.ceil(row.devices / devices_of(lowest.device))
-    return replace(
-        row, usd_per_hour=market.usd_per_hour * chips, usd_log_sd_shared=market.log_sd_shared,
-        usd_log_sd_own=market.log_sd_own,
-        price=Price(
-            kind, lowest.provider, market.words, lowest=lowest.usd_per_hour * chips, providers=market.providers,
-            age=age_days(market.newest),
-        ),
-    )  # fmt: skip
+def _priced(forecast: Forecast, known: HardwareRow | None) -> Priced:
+    """The price of an hour, of a step that has a time: the sheet's, or without one that of the forecast's table."""
+    if known is not None:
+        return hour_of(known, forecast.devices or 1) if forecast.step_time else Priced()
+    kind: PriceKind = "unknown" if forecast.usd_per_hour is None else "on_demand"
+    price = Price(kind, forecast.provider or "", forecast.price or "")
+    return Priced(usd_per_hour=forecast.usd_per_hour, price=price)
 
 
 def offered_rows(row: Row, known: HardwareRow | None) -> Iterator[Row]:
-    """The same device where somebody gives it for nothing, by the longest week, and where it may be taken away."""
+    """The same device where it may be taken away, if that is cheaper, and where somebody gives it for nothing."""
     if known is None or not row.step_time:
         return
-    free = [offer for offer in known.offers if offer.offer == "free" and _holds(offer, row)]
-    spot = known.market("spot")
-    if spot is not None and spot.usd_per_hour * row.devices < (row.usd_per_hour or math.inf):
-        yield _at_market(row, spot, "spot")
-    if free:
-        best = max(free, key=lambda offer: offer.week_hours or 0.0)
-        names = " or ".join(dict.fromkeys(offer.provider for offer in free))
+    spot, free = hour_of(known, row.devices, "spot"), free_of(known, row.devices)
+    if spot.usd_per_hour is not None and spot.usd_per_hour < (row.usd_per_hour or math.inf):
+        yield replace(row, **vars(spot))
+    if free is not None:
+        priced, session, week = free
+        cores = known.host_cores(row.devices, "free")
         yield replace(
-            row, usd_per_hour=0.0, usd_log_sd_shared=0.0, usd_log_sd_own=0.0,
-            price=Price("free", names, best.words), session_hours=best.session_hours,
-            week_hours=best.week_hours, start_time=60 * NOTEBOOK_MINUTES, cores=known.host_cores(row.devices, "free"),
+            row, **vars(priced), session_hours=session, week_hours=week, start_time=60 * NOTEBOOK_MINUTES, cores=cores
         )  # fmt: skip
 
 
-def _holds(offer: Offer, row: Row) -> bool:
-    """Whether a free machine is what the row is of: one GPU of it, or the whole slice of a TPU."""
-    return offer.count == row.devices or (row.kind == "gpu" and row.devices == 1)
-
-
-def _is_same_device(forecast: Forecast, cell: pd.Series, hardware: Mapping[str, str | None]) -> bool:
-    mine = hardware.get(str(cell["device"]))
-    same = mine is not None and forecast.device == mine and forecast.devices == cell["replicas"]
-    return bool(same and forecast.precision == cell["precision"] and forecast.step_time)
+def _is_same_device(forecast: Forecast, cell: MeasuredCell, hardware: Mapping[str, str | None]) -> bool:
+    mine = hardware.get(cell.device)
+    same_device = mine is not None and forecast.device == mine and forecast.devices == cell.replicas
+    return bool(same_device and forecast.precision == cell.precision and forecast.step_time)
 
 
 def _beside(measured: Row, forecast: Row) -> Row:
@@ -684,7 +582,3 @@ def _beside(measured: Row, forecast: Row) -> Row:
     apart = abs(math.log(measured.step_time / forecast.step_time))
     outside = apart > Z80 * (measured.spread + forecast.spread)
     return replace(measured, forecast_time=forecast.step_time, contradicts=outside)
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None or pd.isna(value) else float(value)

@@ -5,17 +5,20 @@ draws of the largest load that a server answers in time: one draw has the same e
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from whichdevice.decide.decide import finite
-from whichdevice.forecast.serving.forecast import Load
+from whichdevice.decide.decide import QUANTILES, finite
+from whichdevice.decide.rows import Machine
 
-SURE = 0.8  # chance of holding the targets from which on servers are a choice
+if TYPE_CHECKING:
+    from whichdevice.forecast.serving.forecast import Load
+
+SAFE = 0.8  # chance of holding the targets from which on servers are a choice
 LIKELY = 0.5  # from which on they are one where nothing is surer
 MAX_SERVERS = 64  # of GPUs in data centres with links of their own
 SAME = 1.05  # times the price of the pick, up to which another costs about the same
@@ -26,33 +29,12 @@ MILLION, HOUR = 1e6, 3600.0
 
 
 @dataclass(frozen=True)
-class ServerPrice:
-    """USD for an hour of a whole server with the ends of its 80 % interval, and who asks it."""
+class ServerRow(Machine):
+    """One model on one machine, forecast, with its price. Memory is of one device in bytes, rates of the whole.
 
-    usd: float
-    low: float
-    high: float
-    words: str
-    bought_usd: float | None = None  # of a computer to buy, whose hour is a share of that and its electricity
-    provider: str = ""  # that asks the lowest price ...
-    lowest: float = 0.0  # ... of one device
-    providers: int = 0
+    `memory_parts` has the weights, the workspace, and what is left for the cache.
+    """
 
-
-@dataclass(frozen=True)
-class ServerRow:
-    """One model on one machine, forecast, with its price. Memory is of one device in bytes, rates of the whole."""
-
-    device: str
-    count: int
-    kind: str
-    weights: str  # their format
-    engine: str
-    tested: bool  # whether published servers on such a device tested the forecast
-    fits: bool
-    memory: Mapping[str, float] = field(default_factory=dict)  # weights, workspace, and what is left for the cache
-    device_memory: float = 0.0
-    available: float = 0.0  # that the engine takes
     max_requests: int = 0
     max_context: int = 0
     capacity: tuple[float, ...] = ()  # the largest requests a second in time, in each draw; 0: never in time
@@ -60,19 +42,17 @@ class ServerRow:
     first_token: float = 0.0  # seconds to it, of one user
     ttft: float | None = None  # seconds at the load of one server, of nine in ten requests
     tpot: float | None = None
-    price: ServerPrice | None = None
-    here: bool = False
     most_servers: int = MAX_SERVERS  # that somebody would run together
 
     @property
-    def name(self) -> str:
-        """The number of devices."""
-        return self.device if self.count == 1 else f"{self.count} × {self.device}"
+    def device(self) -> str:
+        """The devices of one server."""
+        return self.card if self.devices == 1 else f"{self.devices} × {self.card}"
 
     @cached_property
     def safe(self) -> float:
         """Requests a second that it surely answers in time."""
-        return self.quantile(1 - SURE)
+        return self.quantile(1 - SAFE)
 
     def quantile(self, share: float) -> float:
         """Return the load below which it stays in this share of draws."""
@@ -95,14 +75,14 @@ class ServerRow:
     def usd_for(self, rps: float | None) -> float:
         """Return USD an hour of the servers that surely answer the load, infinite where there is none or no price."""
         servers = self.servers_for(rps)
-        return math.inf if servers is None or self.price is None else servers * self.price.usd
+        return math.inf if servers is None or self.usd_per_hour is None else servers * self.usd_per_hour
 
 
 @dataclass(frozen=True)
 class ServerOption:
     """So many servers of one kind for the load."""
 
-    server: ServerRow
+    row: ServerRow
     servers: int
     sure: float | None  # chance that they answer the load in time; None where that is not known
     usd_per_hour: float | None
@@ -113,8 +93,8 @@ class ServerOption:
     @property
     def name(self) -> str:
         """All its devices."""
-        devices = self.servers * self.server.count
-        return self.server.device if devices == 1 else f"{devices} × {self.server.device}"
+        devices = self.servers * self.row.devices
+        return self.row.card if devices == 1 else f"{devices} × {self.row.card}"
 
 
 @dataclass(frozen=True)
@@ -131,7 +111,7 @@ class Serving:
     """A decision for one model and load, and the rows that it is made from."""
 
     model: str
-    load: Load
+    load: "Load"
     options: tuple[ServerOption, ...]  # choices by price, then the others
     pick: ServerOption | None = None
     nearest: ServerOption | None = None  # without a pick: what comes nearest
@@ -142,12 +122,12 @@ class Serving:
     files: Files | None = None
 
 
-def option_of(server: ServerRow, load: Load) -> ServerOption:
+def option_of(server: ServerRow, load: "Load") -> ServerOption:
     """Return the fewest servers that surely answer the load; else the most that somebody would run, or one."""
     enough = server.servers_for(load.rps)
     too_few = enough is None and server.safe > 0
     servers = enough or (server.most_servers if too_few else 1)
-    hour = None if server.price is None else server.price.usd * servers
+    hour = None if server.usd_per_hour is None else server.usd_per_hour * servers
     most = 1 / server.first_token if load.made and server.first_token else server.safe  # one after the other
     full = _million(hour, servers * most * load.answer)
     now = full if load.rps is None or enough is None else _million(hour, load.rps * load.answer)
@@ -163,7 +143,7 @@ def _million(usd_per_hour: float | None, tokens_per_second: float) -> float | No
 
 def decide(
     model: str,
-    load: Load,
+    load: "Load",
     servers: Sequence[ServerRow],
     without: tuple[str, ...] = (),
     files: Files | None = None,
@@ -175,9 +155,9 @@ def decide(
     if not choices:
         return replace(answer, nearest=_nearest(options))
     pick = choices[0]
-    rival = next((one for one in choices if one.server.device != pick.server.device), None)
+    rival = next((one for one in choices if one.row.card != pick.row.card), None)
     near = rival is not None and pick.usd_per_hour is not None and _usd(rival) <= SAME * pick.usd_per_hour
-    later = _take_over(pick, [option.server for option in choices], load)
+    later = _take_over(pick, [option.row for option in choices], load)
     return replace(answer, pick=pick, rival=rival if near else None, take_over=later)
 
 
@@ -190,16 +170,15 @@ def with_formats(answer: Serving, others: Iterable[Sequence[ServerRow]]) -> Serv
 
 def _is_choice(option: ServerOption) -> bool:
     """Whether it can be the pick: rented or here, with a price. A computer to buy is a row to compare with."""
-    price = option.server.price
-    return price is not None and price.bought_usd is None
+    return option.row.usd_per_hour is not None and option.row.price.kind != "buy"
 
 
 def _choices(options: Sequence[ServerOption]) -> list[ServerOption]:
     """Those that hold the targets, the cheapest first; those that are likely to where nothing is surer."""
     known = [option for option in options if option.sure is not None]
     able = [option for option in known if _is_choice(option)]
-    able = able or [option for option in known if option.server.price is not None] or known
-    for least in (SURE, LIKELY):
+    able = able or [option for option in known if option.row.usd_per_hour is not None] or known
+    for least in (SAFE, LIKELY):
         if sure_enough := [option for option in able if (option.sure or 0.0) >= least]:
             return sorted(sure_enough, key=lambda option: (_usd(option), -(option.sure or 0.0)))
     return []
@@ -212,14 +191,14 @@ def _usd(option: ServerOption) -> float:
 def _ordered(options: Sequence[ServerOption], choices: Sequence[ServerOption]) -> tuple[ServerOption, ...]:
     """Choices by price, then what is less sure, then what answers fewer requests, then what does not fit."""
     rest = [option for option in options if option not in choices]
-    rest.sort(key=lambda one: (not one.server.fits, -(one.sure or 0.0), -(one.holds or 0.0), _usd(one)))
+    rest.sort(key=lambda one: (not one.row.fits, -(one.sure or 0.0), -(one.holds or 0.0), _usd(one)))
     return (*choices, *rest)
 
 
 def _nearest(options: Sequence[ServerOption]) -> ServerOption | None:
     """The one that is surest; between those that never hold the load, what holds most, then the fastest."""
-    fitting = [option for option in options if option.server.fits]
-    known = [(one.sure or 0.0, one.holds or 0.0, one.server.one_user[1], -one.server.first_token) for one in fitting]
+    fitting = [option for option in options if option.row.fits]
+    known = [(one.sure or 0.0, one.holds or 0.0, one.row.one_user[1], -one.row.first_token) for one in fitting]
     return max(zip(known, fitting, strict=True), key=lambda pair: pair[0], default=(None, None))[1]
 
 
@@ -227,36 +206,36 @@ def best_of_each(options: Sequence[ServerOption], pick: ServerOption | None) -> 
     """Return one option of each device: the pick, else the first, as they are ordered."""
     best: dict[str, ServerOption] = {}
     for option in [*([pick] if pick else []), *options]:
-        best.setdefault(option.server.device, option)
+        best.setdefault(option.row.card, option)
     return [option for option in options if any(option is one for one in best.values())]
 
 
 def fastest_for_the_money(options: Sequence[ServerOption]) -> list[ServerOption]:
     """Return those that no other one beats in both a user's tokens a second and the price of a million, by price."""
     front: list[ServerOption] = []
-    for option in sorted(options, key=lambda one: (one.usd_million or math.inf, -one.server.one_user[1])):
-        if not front or option.server.one_user[1] > front[-1].server.one_user[1]:
+    for option in sorted(options, key=lambda one: (one.usd_million or math.inf, -one.row.one_user[1])):
+        if not front or option.row.one_user[1] > front[-1].row.one_user[1]:
             front.append(option)
     return front
 
 
 def usd_over_load(answer: Serving, loads: Sequence[float]) -> dict[str, list[float]]:
     """Return USD a million tokens at each load, of the pick's device and the next ones; infinite where none holds."""
-    devices = [option.server.device for option in best_of_each(answer.options, answer.pick) if _is_choice(option)]
+    devices = [option.row.card for option in best_of_each(answer.options, answer.pick) if _is_choice(option)]
     curves = {}
     for device in devices[:CURVES]:
-        servers = [option.server for option in answer.options if option.server.device == device]
+        servers = [option.row for option in answer.options if option.row.card == device]
         hours = [min(server.usd_for(load) for server in servers) for load in loads]
         tokens = [load * answer.load.answer * HOUR for load in loads]
         curves[device] = [usd / number * MILLION for usd, number in zip(hours, tokens, strict=True)]
     return curves
 
 
-def _take_over(pick: ServerOption, servers: Sequence[ServerRow], load: Load) -> tuple[float, ServerOption] | None:
+def _take_over(pick: ServerOption, servers: Sequence[ServerRow], load: "Load") -> tuple[float, ServerOption] | None:
     """The first load above at which another device is noticeably cheaper than more of the pick's."""
-    start = load.rps if load.rps is not None else pick.server.safe
-    mine = [server for server in servers if server.device == pick.server.device]
-    others = [server for server in servers if server.device != pick.server.device]
+    start = load.rps if load.rps is not None else pick.row.safe
+    mine = [server for server in servers if server.card == pick.row.card]
+    others = [server for server in servers if server.card != pick.row.card]
     if not others or start <= 0 or pick.usd_per_hour is None:
         return None
     for rps in start * np.geomspace(1, MAX_TIMES, STEPS):
@@ -267,29 +246,38 @@ def _take_over(pick: ServerOption, servers: Sequence[ServerRow], load: Load) -> 
     return None
 
 
+NAMES = {  # of a server's facts in JSON
+    "device": "card", "count": "devices", "weights": "precision", "engine": "software", "memory": "memory_parts",
+    "device_memory": "memory_whole", "available": "memory_available", "here": "is_here",
+}  # fmt: skip
+PLAIN = ("servers", "sure", "usd_per_hour", "usd_million", "usd_million_full", "holds")
+SAME_NAMES = (
+    "kind", "tested", "fits", "max_requests", "max_context", "one_user", "first_token", "ttft", "tpot", "most_servers",
+)  # fmt: skip
+
+
 def as_dict(answer: Serving) -> dict[str, Any]:
     """Return the decision and its rows as plain data for JSON, without draws."""
 
     def plain(option: ServerOption | None) -> dict[str, Any] | None:
         if option is None:
             return None
-        server = {name: value for name, value in asdict(option.server).items() if name != "capacity"}
-        low, middle, high = (option.server.quantile(share) for share in (0.1, 0.5, 0.9))
-        rates = {"max_rps_low": low, "max_rps": middle, "max_rps_high": high, "safe_rps": option.server.safe}
-        counts = {"devices": option.servers * option.server.count, "servers": option.servers, "sure": option.sure}
-        money = {name: getattr(option, name) for name in ("usd_per_hour", "usd_million", "usd_million_full", "holds")}
-        return server | rates | counts | money
+        row, (low, high) = option.row, option.row.usd_ends
+        server = {name: getattr(row, NAMES.get(name, name)) for name in (*NAMES, *SAME_NAMES)}
+        lowest = (row.price.lowest or 0.0) / row.devices
+        price: dict[str, Any] = {"usd": row.usd_per_hour, "low": low, "high": high, "lowest": lowest}
+        price["words"] = row.price.source or row.price.kind
+        price |= {name: getattr(row.price, name) for name in ("bought_usd", "provider", "providers")}
+        rates = dict(zip(("max_rps_low", "max_rps", "max_rps_high"), map(row.quantile, QUANTILES), strict=True))
+        counts = {"devices": option.servers * row.devices, "safe_rps": row.safe}
+        money = {name: getattr(option, name) for name in PLAIN}
+        return server | {"price": None if row.usd_per_hour is None else price} | rates | counts | money
 
     later = answer.take_over
     return finite({
-        "model": answer.model,
-        "load": asdict(answer.load),
-        "pick": plain(answer.pick),
-        "nearest": plain(answer.nearest),
-        "rival": plain(answer.rival),
+        "model": answer.model, "load": asdict(answer.load), "without": answer.without,
+        **{name: plain(getattr(answer, name)) for name in ("pick", "nearest", "rival")},
         "take_over": later and {"rps": later[0], "choice": plain(later[1])},
-        "other_formats": [plain(option) for option in answer.other_formats],
-        "without": answer.without,
         "files": answer.files and asdict(answer.files),
-        "options": [plain(option) for option in answer.options],
+        **{name: [plain(option) for option in getattr(answer, name)] for name in ("options", "other_formats")},
     })  # fmt: skip

@@ -1,68 +1,327 @@
-"""The words of an answer: for a terminal, the page, the report and a notebook, made here alone, from facts.
+"""The words of an answer, for a terminal, the page, the report and a notebook: facts go into a template.
 
-The first line is the decision. What is above the table has at most eight lines. Nothing reads what is written here.
+training.txt and serving.txt can be read as what they say. A terminal shows one screen: the title, the decision and what
+would change it, a table of the pick, its rivals and one row of each kind of device, and what changes what a reader does
+next. `why` shows the rest, too, under headings. Nothing reads what is written here.
 """
 
 import json
 import math
 import shlex
-from collections.abc import Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from textwrap import shorten, wrap
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from whichdevice.base.numbers import between, counted, ends_in_words, number, time_words, two, usd_words
 from whichdevice.base.sheets.machines import Cores
-from whichdevice.base.sheets.prices import OLD_DAYS, Z80
+from whichdevice.base.sheets.prices import Z80
 from whichdevice.decide import facts
-from whichdevice.decide.decide import (
-    NEAR,
-    NEAR_SECONDS,
-    NEAR_USD,
-    SURE,
-    Answer,
-    Option,
-    Reason,
-    RuledOut,
-)
+from whichdevice.decide.decide import NEAR, NEAR_SECONDS, NEAR_USD, QUANTILES, SURE, Answer, Option, Reason, RuledOut
 from whichdevice.decide.interruptions import HOUR, RATE
-from whichdevice.decide.rows import DOES_NOT_FIT, ESTIMATED, MEASURED, AskedWork, Row
+from whichdevice.decide.rows import ESTIMATED, MEASURED, AskedWork, Row
+from whichdevice.decide.serving import SAFE, ServerOption, ServerRow, Serving, best_of_each
+from whichdevice.decide.serving import as_dict as servers_as_dict
 from whichdevice.models.address import ARGUMENTS
-from whichdevice.models.script.found import Evaluation
 
-MAX_LINES = 8
-LATE = 0.05  # of doubt that is left where the deadline is the doubt
+if TYPE_CHECKING:
+    from whichdevice.forecast.serving.forecast import Load
+
+LINES, WIDTH = 22, 100  # of a screen
+ABOVE, ROWS, BELOW = 4, 8, 4  # lines of a screen: of the decision, of the table without its head, of notes
+MIN_WIDTH = 60
 CERTAIN = 0.99  # chance from which on no number is given
+MAX_REASON = 40  # letters of a reason in a cell
+NO_SPEED = "–"
+FITS, STEP, SPEED, KWH = 1, 2, 3, 6  # places of columns
+INTERVALS = -1  # in place of a column's number: the ends of intervals are left out
 HALF = "mixed 16 bits"
 FORMAT_NAMES = {"float32": "float32", "tf32": "TF32", "mixed_bfloat16": HALF, "mixed_float16": HALF}
-MIN_GB = 0.1  # of memory that is told in GB, less in MB
-ONE_PER_CENT = 0.01
-PART_NAMES = {
-    "optimizer": "optimiser", "update": "the optimiser's copies", "rest": "buffers and fragments",
-    "kept": "kept by its runtime", "context": "CUDA's context",
-}  # fmt: skip
+SPELT = "AEFHILMNORSX"  # letters whose names begin with a vowel: an H100, an RX 7900
 WHY = {
     Reason.FITS: "does not fit", Reason.TIGHT: "may not fit", Reason.TIME: "no time is known",
     Reason.PRICE: "no price known", Reason.SPOT: "may be taken away", Reason.PORT: "needs PyTorch/XLA",
     Reason.FREE: "is not free", Reason.SESSION: "a session ends after {hours:g} h",
 }  # fmt: skip
-FEEDING = {
-    "float32": "float32 products take {share} of the time, --precision {setting}",
-    "time steps": "a loop over time steps takes {share} of the time, a batch {setting} times as large",
-    "batch": "each chip has few examples, a batch {setting} times as large",
-}
-INTERVALS = "In 8 of 10 cases the true value is inside [ ]. Measured: timed here. Forecast: nobody ran it there."
-BY_LOOP = (
-    "This is the loop of transformers, which waits for the CPU at each token; a server such as vLLM is faster, and "
-    "another device may be the cheapest: whichdevice serve."
-)
+TOO_SMALL = (Reason.FITS, Reason.TIGHT)
+LITTLE_USD = 1.0  # of a study's workload: less is not worth a sentence
+
+Sections = Mapping[str, list[str]]
+Cells = list[tuple[bool, list[str]]]  # rows, and whether they are the pick
 
 
-def title(answer: Answer) -> str:
+def said(answer: Answer | Serving) -> Sections:
+    """Return the sentences of an answer by the sections of its template."""
+    if isinstance(answer, Serving):
+        return filled("serving.txt", serving_facts(answer))
+    return filled("training.txt", facts.facts(answer))
+
+
+def filled(template: str, known: Mapping[str, Any]) -> Sections:
+    """Return a template's sentences by their sections; a line that is indented goes on with the one before."""
+    sections: dict[str, list[str]] = {}
+    sentences: list[str] = []
+    for line in templates().get_template(template).render(known).splitlines():
+        if line.startswith("== "):
+            sentences = sections.setdefault(line[3:], [])
+        elif line.startswith(" ") and line.strip() and sentences:
+            sentences[-1] += line.strip() if line.strip()[0] in ",;:." else f" {line.strip()}"
+        elif line.strip():
+            sentences.append(line.strip())
+    return sections
+
+
+@cache
+def templates() -> Environment:
+    """Return the templates of this folder, with what writes facts as words."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), line_statement_prefix="%", line_comment_prefix="##",
+        undefined=StrictUndefined, autoescape=select_autoescape(),
+    )  # fmt: skip
+    environment.globals |= {
+        "SURE": SURE, "CERTAIN": CERTAIN, "NEAR": NEAR, "NEAR_SECONDS": NEAR_SECONDS, "NEAR_USD": NEAR_USD,
+        "RATE": RATE * HOUR, "SAFE": SAFE,
+    }  # fmt: skip
+    environment.filters |= {
+        "time": time_words, "usd": usd_words, "two": two, "number": number, "small": small, "counted": counted,
+        "chance": chance, "joined": joined, "count": count_words, "usd_up": hour_words,
+        "gb": lambda nbytes: two(nbytes / 1e9), "usd_or": usd_or, "for_many": for_many, "rounded_up": rounded_up,
+        "amount": amount_words, "batch": batch_words, "formats": formats, "format_of": format_of, "use": name_words,
+        "begun": begun_of, "whole": time_of, "cost": cost_words, "usd_of": usd_of, "start_matters": start_matters,
+        "start": start_of, "where": where, "rate": rate_words, "memory_of": memory_of, "why": why_words,
+        "workers": lambda count: counted(count, "worker") if count else "no worker process", "cores": cores_words,
+        "hour_range": range_words,
+        "ends": lambda ends: ends_in_words(ends[0], ends[1], partial(time_words, like=max(ends))),
+        "rent_command": rent_command, "devices": devices_words,
+        "ages": lambda rows: joined([f"{row.device} {row.price.age} days" for row in rows]), "article": article,
+    }  # fmt: skip
+    return environment
+
+
+def title(answer: Answer | Serving) -> str:
     """Return what the answer is about: model, size of the work, batch, number formats."""
-    work, amount = answer.work, amount_words(answer)
-    doing = f"predictions of {amount}" if work.mode == "predict" else amount
-    engine = "transformers' own loop" if by_loop(work) else ""
-    return " · ".join(filter(None, [work.name, doing, batch_words(work), formats(work.rows), engine]))
+    return said(answer)["title"][0]
+
+
+def lines(answer: Answer | Serving) -> list[str]:
+    """Return the decision, its first sentence, and what would change it."""
+    return said(answer)["decision"]
+
+
+def notes(answer: Answer | Serving) -> list[str]:
+    """Return all other sentences."""
+    return _notes(said(answer))
+
+
+def _notes(sections: Sections) -> list[str]:
+    return [line for name, part in sections.items() if name not in ("title", "decision") for line in part]
+
+
+def as_json(answer: Answer | Serving) -> dict[str, Any]:
+    """Return the facts of an answer as plain data, with its words beside them."""
+    words = said(answer)
+    if isinstance(answer, Serving):
+        rows = [dict(zip(server_head(answer), row, strict=True)) for _, row in server_cells(answer, answer.options)]
+        known = {"title": words["title"][0], "lines": words["decision"], "notes": _notes(words), "table": rows}
+        return servers_as_dict(answer) | known
+    plain: dict[str, Any] = facts.as_dict(answer)
+    for row, option in zip(plain["rows"], answer.options, strict=True):
+        row["why_not"] = None if option.ruled_out is None else why_words(option.ruled_out)
+    plain["amount"]["words"] = amount_words(answer)
+    return plain | {"words": words["decision"], "notes": _notes(words)}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table in words, with and without intervals, their heads first.
+
+    `leave_out` are places of columns that go first where it is too wide, `hidden` those that are never shown.
+    """
+
+    rows: Cells
+    brief: Cells
+    leave_out: Sequence[int] = ()
+    hidden: Sequence[int] = ()
+
+    def in_columns(self, width: int) -> list[str]:
+        """Return its lines, no longer than a width."""
+        texts, kept = _marked(self.rows), [place for place in range(len(self.rows[0][1])) if place not in self.hidden]
+        widths: list[int] = []
+        for left_out in (None, *self.leave_out):
+            if left_out == INTERVALS:
+                texts = _marked(self.brief)
+            kept = [place for place in kept if place != left_out]
+            widths = [max(len(row[place]) for row in texts) for place in kept]
+            if sum(widths) + 2 * (len(widths) - 1) <= width:
+                break
+        last = len(widths) - 1
+        return [
+            "  ".join(
+                row[place].ljust(size) if at in (0, last) else row[place].rjust(size)
+                for at, (place, size) in enumerate(zip(kept, widths, strict=True))
+            ).rstrip()[:width]
+            for row in texts
+        ]
+
+
+def _marked(rows: Cells) -> list[list[str]]:
+    return [[("▶ " if pick else "  ") + row[0], *row[1:]] for pick, row in rows]
+
+
+def text(answer: Answer | Serving, width: int = WIDTH, why: bool = False, below: int = 0) -> list[str]:
+    """Return the answer for a terminal: one screen with room for `below` further lines, or all that is known of it."""
+    if isinstance(answer, Serving):
+        table, under = _server_table(answer, why), _servers_folded(answer, why)
+    else:
+        table, under = _table(answer, why), folded(answer, why)
+    return screen(said(answer), table, under, width, why, below)
+
+
+def page_parts(answer: Answer | Serving, chart: str, typed: Any = None) -> dict[str, Any]:
+    """Return what the page of an answer shows, under its names; `chart`: its pictures, `typed`: what a reader types."""
+    table = _server_table(answer, True) if isinstance(answer, Serving) else _table(answer, True)
+    kept = [place for place in range(len(table.rows[0][1])) if place not in table.hidden]
+    (_, head), *rows = [(pick, [row[place] for place in kept]) for pick, row in table.rows]
+    words, beside = said(answer), {"typed": typed, "chart": chart, "head": head, "cells": rows}
+    return beside | {"title": words["title"][0], "lines": words["decision"], "notes": _notes(words)}
+
+
+def _table(answer: Answer, why: bool) -> Table:
+    full, brief = (
+        [(False, head(answer, why, intervals)), *cells(answer, why, intervals)] for intervals in (True, False)
+    )
+    hidden = [SPEED] * (len({row[SPEED] for _, row in full[1:]} - {NO_SPEED}) < 2)
+    hidden += [FITS] * (not any(row[FITS] for _, row in full[1:]))
+    hidden += [KWH] * (why and all(row[KWH] == NO_SPEED for _, row in full[1:]))
+    return Table(full, brief, (STEP, SPEED, FITS, INTERVALS), hidden)
+
+
+def screen(said: Sections, table: Table, under: list[str], width: int, why: bool, below: int = 0) -> list[str]:
+    """Return an answer's title, decision, table, what is `under` it, and notes; with `why` every sentence."""
+    width = max(width if why else min(width, WIDTH), MIN_WIDTH)
+    most = math.inf if why else max(ABOVE, len(wrap(said["decision"][0], width)))
+    above = [*fitting(said["title"], width), "", *fitting(said["decision"], width, most), ""]
+    above += [*table.in_columns(width), *fitting(under, width)]
+    if not why:
+        next_lines = fitting(said.get("next", []), width, min(BELOW, LINES - len(above) - 1 - below))
+        return [*above, *([""] * bool(next_lines)), *next_lines]
+    sections = {name: part for name, part in said.items() if name not in ("title", "decision") and part}
+    headed = [(["What to do"] if name == "next" else [name]) + fitting(part, width) for name, part in sections.items()]
+    return [*above, *(line for part in headed for line in ["", *part])]
+
+
+def fitting(sentences: Iterable[str], width: int, most: float = math.inf) -> list[str]:
+    """Return the sentences in lines of a width, but for those that would make more than `most` lines."""
+    shown: list[str] = []
+    for sentence in sentences:
+        head, command, rest = sentence.partition(" whichdevice rent ")
+        lines = wrap(sentence, width)
+        if command and len(lines) > 1:  # as a shell takes it
+            pieces = wrap(f"whichdevice rent {rest}", width - 4, break_on_hyphens=False)
+            lines = [head, *(f"  {piece} \\" for piece in pieces[:-1]), f"  {pieces[-1]}"]
+        if len(shown) + len(lines) <= most:
+            shown += lines
+    return shown
+
+
+def head(answer: Answer, why: bool = False, intervals: bool = True) -> list[str]:
+    """Return the names of the table's columns; [80 %] is the interval in which the value is in 8 of 10 cases."""
+    step = "a token" if answer.work.mode == "generate" else "a step"
+    speed = "× here" if _is_timed(answer.here) else "× pick"
+    rough = all(option.row.rough for option in shown(answer, why) if option.seconds)
+    interval = "" if rough or not intervals else " [80 %]"
+    return ["device", "memory, GB", step, speed, f"time{interval}", f"USD{interval}", *["kWh"] * why, "source"]
+
+
+def cells(answer: Answer, why: bool = False, intervals: bool = True) -> Cells:
+    """Return a row of texts for each device in the columns of `head`, and whether it is the pick; see `folded`."""
+    return [(option is answer.pick, _cells(answer, option, intervals, why)) for option in shown(answer, why)]
+
+
+def _cells(answer: Answer, option: Option, intervals: bool, why: bool) -> list[str]:
+    row = option.row
+    step = time_words(row.step_time, row.rough) if row.step_time else "–"
+    source = known_words(option)
+    if option.ruled_out is not None:
+        source = shorten(why_words(option.ruled_out), MAX_REASON, placeholder=" …")
+    elif answer.by == "cost" and answer.work.mode != "operation" and not option.timely:
+        source = f"over {time_words(answer.wants.deadline)}"
+    used = ["–" if option.kwh is None else small(option.kwh)] if why else []
+    speed, time, usd = speed_words(answer, option), time_of(option, intervals), usd_of(option, intervals)
+    return [row.device, fits_words(row), step, speed, time, usd, *used, source]
+
+
+def _is_timed(option: Option | None) -> bool:
+    return option is not None and bool(option.row.step_time)
+
+
+def speed_words(answer: Answer, option: Option) -> str:
+    """Return how many times as fast a batch is as here, or else as on the pick."""
+    one = next((one.row for one in (answer.here, answer.pick) if one is not None and _is_timed(one)), None)
+    times = [answer.work.batch_time(row) for row in (one, option.row) if row is not None]
+    return two(times[0] / times[1]) if len(times) == 2 and all(times) else NO_SPEED
+
+
+def shown(answer: Answer, why: bool = False) -> list[Option]:
+    """Return the options of the table: the pick, its rivals, one of each kind of device, and what no other beats.
+
+    Spot machines that nobody asked for have a sentence; what needs a port is one line.
+    """
+    options = [option for option in answer.options if option.why != Reason.SPOT]
+    if why:
+        return options
+    options = [option for option in options if not _needs_port(answer, option)]
+    kinds: dict[Any, Option] = {}
+    for option in [*answer.pool, *options]:  # those in time first
+        kinds.setdefault((option.row.is_here or option.row.kind, option.row.price.kind == "free"), option)
+    named = [answer.pick, *answer.toss_up, answer.rival, answer.here, *kinds.values(), answer.fastest, answer.cheapest]
+    front = [option for option in options if option.ruled_out is None and option.on_front]
+    kept = list(dict.fromkeys(id(option) for option in [*named, *front] if option is not None))[:ROWS]
+    return [option for option in options if id(option) in kept]
+
+
+def _needs_port(answer: Answer, option: Option) -> bool:
+    return option.row.needs_port and not answer.wants.port
+
+
+def folded(answer: Answer, why: bool = False) -> list[str]:
+    """Return what the table leaves out, in two lines: what needs other software, and the rest."""
+    if why:
+        return []
+    kept = {id(option) for option in shown(answer)}
+    left = [option for option in answer.options if option.why != Reason.SPOT and id(option) not in kept]
+    ported = [option for option in left if _needs_port(answer, option)]
+    groups: dict[str, list[str]] = {}
+    for option in left:
+        if option not in ported:
+            groups.setdefault(_left_out_words(option.ruled_out), []).append(option.device)
+    rest = ["How it is known, memory and prices: --why"]
+    if groups:
+        tried = [[f"{joined(names, most)} ({why})" for why, names in groups.items()] for most in (5, 4, 3, 2)]
+        tried.append([f"{len(names)} ({why})" for why, names in groups.items()])
+        rest = [f"Not shown: {'; '.join(parts)}. All: --why" for parts in tried]
+    return [*_ports_words(ported), next((line for line in rest if len(line) <= WIDTH), rest[-1])]
+
+
+def _ports_words(ported: Sequence[Option]) -> list[str]:
+    """The best free and the best rented device of those that need a port, in a line."""
+    timed = [option for option in ported if option.seconds is not None]
+    free = [option for option in timed if option.row.price.kind == "free"][:1]
+    best = [*free, *[option for option in timed if option.row.price.kind != "free"][:1]]
+    costs = [f"{option.device}: {begun_of(option, False)}, USD {usd_of(option, False)}" for option in best]
+    line = f"Need PyTorch/XLA: {'; '.join(costs) or joined([option.device for option in ported], 4)}"
+    how = " (--devices gpu,tpu)."
+    return [line + (how if len(line + how) <= WIDTH else ".")] if ported else []
+
+
+def _left_out_words(ruled_out: RuledOut | None) -> str:
+    if ruled_out is None:
+        return "dearer and slower"
+    return "too small" if ruled_out.reason in TOO_SMALL else shorten(why_words(ruled_out), MAX_REASON, placeholder=" …")
 
 
 def batch_words(work: AskedWork) -> str:
@@ -70,11 +329,6 @@ def batch_words(work: AskedWork) -> str:
     if work.unit == "product":
         return f"N {work.batch:,}"
     return f"batch {work.batch:,}" + " on each" * (work.fixed != "batch" and work.most_devices > 1)
-
-
-def by_loop(work: AskedWork) -> bool:
-    """Return whether tokens come from transformers' own loop rather than from a server."""
-    return work.mode == "generate" and work.module.startswith("hf:")
 
 
 def amount_words(answer: Answer) -> str:
@@ -101,66 +355,17 @@ def formats(rows: Sequence[Row]) -> str:
     """Return number formats; where those of measured devices differ from those of forecasts, which is which."""
     timed = [row for row in rows if row.step_time and row.evidence != ESTIMATED]
     known = timed or [row for row in rows if not row.is_here] or list(rows)
-    here = dict.fromkeys(_format(row) for row in known if row.is_here and row.precision)
-    elsewhere = dict.fromkeys(_format(row) for row in known if not row.is_here and row.precision)
+    here = dict.fromkeys(format_of(row) for row in known if row.is_here and row.precision)
+    elsewhere = dict.fromkeys(format_of(row) for row in known if not row.is_here and row.precision)
     if not here or not elsewhere or here == elsewhere:
         return ", ".join(here | elsewhere)
     return ", ".join([*(f"{name} here" for name in here), *(f"{name} elsewhere" for name in elsewhere)])
 
 
-def _format(row: Row) -> str:
+def format_of(row: Row) -> str:
+    """Return the number format of a row's step, and that it is compiled."""
     name = FORMAT_NAMES.get(row.precision, row.precision)
     return f"{name} by torch.compile" if row.software == "torch.compile" else name
-
-
-def lines(answer: Answer) -> list[str]:
-    """Return what is above the table; the first line is the decision."""
-    if answer.pick is None:
-        return _nothing(answer)
-    fastest = hurry_words(answer)
-    above = [decision(answer), "", _why(answer), _either(answer), fastest and f"Fastest: {fastest}."]
-    if facts.is_odd(answer):
-        trains = f"{answer.work.source} trains on {amount_words(answer)}"
-        above[1] = f"Is it so long? {trains}: name your own with --examples and --epochs, or --steps."
-    above += [_with_more_time(answer), waiting(answer), _feeding(answer), _tight(answer), _free(answer), _avoid(answer)]
-    size = []  # what nobody named is never left out
-    if not answer.amount.given and answer.work.mode != "operation":
-        size = [f"For {amount_words(answer)}: name your own with --examples and --epochs, --steps or --tokens."]
-    return [*[*filter(None, above)][: MAX_LINES - len(size)], *size]
-
-
-def _feeding(answer: Answer) -> str:
-    """Return what a TPU that is picked, or the fastest device, needs so that its matrix units work."""
-    options = [option for option in (answer.pick, answer.fastest) if option is not None and option.row.feed]
-    if not options or options[0].host_decides:
-        return ""
-    row, change = options[0].row, options[0].row.feed[0]
-    share, setting, took = chance(change["share"]), change["setting"], f"{change['time']:.2f}"
-    what = FEEDING[change["cause"]].format(share=share, setting=setting)
-    return f"To feed the {row.card}: {what}: {took} times the time of an example."
-
-
-def decision(answer: Answer) -> str:
-    """Return the pick with the hours and dollars of the whole work, in one sentence."""
-    pick = answer.pick
-    assert pick is not None and pick.seconds is not None
-    row, here = pick.row, answer.here
-    cost = ", no price known" if pick.usd is None else f", USD {usd_of(pick)}"
-    if answer.work.mode == "operation" and row.step_time:
-        hourly = "" if row.usd_per_hour is None else f" at USD {usd_words(row.usd_per_hour)} an hour"
-        work = f"{rate_words(answer, row)}{hourly}; {amount_words(answer)}"
-        return f"{name_words(pick)}: {work}: {time_of(pick)}{cost}."
-    if row.price.kind == "electricity":
-        cost += " of electricity"
-    instead = ""
-    if not row.is_here and here is not None:
-        why = "does not fit" if here.row.evidence == DOES_NOT_FIT else "has no time"
-        instead = f"; {where(here.row)} it {why}"
-        if here.seconds is not None:
-            instead = f" instead of {time_of(here, interval=False)} {where(here.row)}"
-    start = f" after {start_of(row)} to start" if start_matters(pick) else ""
-    use = f"{name_words(pick)}, or one as good" if answer.toss_up else name_words(pick)
-    return f"{use}: {begun_of(pick)}{start}{instead}{cost}."
 
 
 def small(value: float) -> str:
@@ -185,27 +390,18 @@ def name_words(option: Option) -> str:
     if row.spot:
         card = f"{row.card} as spot machines" if row.devices > 1 else f"a spot {row.card}"
         return f"Rent {card} ({row.price.provider})"
+    called = row.device if " × " in row.card or row.device != row.card else f"{article(row.card)} {row.card}"
     if row.price.kind == "unknown":
-        return f"Use {called(row)}"
+        return f"Use {called}"
     if not row.price.provider:
-        return f"Rent {called(row)}"
-    return f"Rent {called(row)} ({'' if row.price.providers == 1 else 'lowest: '}{row.price.provider})"
-
-
-def called(row: Row) -> str:
-    """Return the device in a sentence: `an RTX 4090`, `8 × T4`, `T4, spot`."""
-    several = " × " in row.card
-    return row.device if several or row.device != row.card else f"{article(row.card)} {row.card}"
-
-
-SPELT = "AEFHILMNORSX"  # letters whose names begin with a vowel: an H100, an RX 7900
+        return f"Rent {called}"
+    return f"Rent {called} ({'' if row.price.providers == 1 else 'lowest: '}{row.price.provider})"
 
 
 def article(name: str) -> str:
     """Return `an` before a name that begins with a vowel when spoken, else `a`."""
     first = name.split()[0]
-    vowels = SPELT if first.isupper() else "AEIO"
-    return "an" if first[0] in vowels else "a"
+    return "an" if first[0] in (SPELT if first.isupper() else "AEIO") else "a"
 
 
 def where(row: Row) -> str:
@@ -254,56 +450,9 @@ def cost_words(option: Option, interval: bool = False) -> str:
     return f"{time_of(option, interval)}, USD {usd_of(option, interval=False)}"
 
 
-def _why(answer: Answer) -> str:
-    """Return why it is this one, and how sure that is."""
-    pick, by, choices = answer.pick, answer.by, answer.choices
-    assert pick is not None
-    if len(choices) == 1:
-        return "It is the only choice."
-    if not answer.matters:
-        apart = "5 %" if (pick.seconds or 0) * NEAR > NEAR_SECONDS else f"{NEAR_SECONDS / 60:.0f} min"
-        dollars = "5 %" if (pick.usd or 0) * NEAR > NEAR_USD else f"USD {NEAR_USD:.2f}"
-        return f"The choice hardly matters: none of {len(choices)} differs by more than {apart} and {dollars}."
-    among = _among(answer)
-    most, sure = _most(answer) + (" by this loop" if by_loop(answer.work) else ""), pick.sure or 0.0
-    if sure >= SURE:
-        return f"{most}{among}; that is sure." if sure >= CERTAIN else f"{most}{among}; {chance(sure)} sure."
-    most_saved = answer.regret_at_most
-    saves = f"another saves at most {f'USD {usd_words(most_saved)}' if by == 'cost' else time_words(most_saved)}"
-    in_time = pick.in_time if pick.in_time is not None else 1.0
-    if by != "time" and in_time < SURE and in_time - sure < LATE:
-        return f"{most}{among}, and {chance(in_time)} sure to do so."
-    if answer.toss_up:
-        devices = joined([option.device for option in answer.toss_up])
-        return f"Too near to call{among}: {devices}; {saves} in 9 of 10 cases."
-    return f"Probably {most.lower()}{among}: {chance(sure)} sure; {saves} in 9 of 10 cases."
-
-
-def _most(answer: Answer) -> str:
-    """Return what the pick is of its kind."""
-    if len(answer.pool) == 1:
-        return "The only one"
-    if answer.by == "time" or answer.pick is None:
-        return "Fastest"
-    usd = answer.pick.usd or 0
-    near = any(option.usd is not None and option.usd < usd for option in answer.pool)
-    return "As good as the cheapest" if near else "Cheapest"
-
-
-def _among(answer: Answer) -> str:
-    only = len(answer.pool) == 1
-    among = f" of {len(answer.choices if only else answer.pool)}"
-    deadline = time_words(answer.wants.deadline)
-    if answer.late:
-        return among + f"; none ends within {deadline}"
-    if answer.by != "time" and answer.work.mode != "operation":
-        among += f" that {'ends' if only else 'end'} within {deadline}"
-    return among
-
-
 def chance(share: float) -> str:
-    """Return a probability in per cent."""
-    return f"{100 * share:.0f} %"
+    """Return a chance, or another share: `93 %`, `> 99 %`."""
+    return "> 99 %" if share > CERTAIN else f"{100 * share:.0f} %"
 
 
 def range_words(row: Row) -> str:
@@ -312,157 +461,17 @@ def range_words(row: Row) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _hourly(answer: Answer) -> list[str]:
-    """Return the price of an hour of the choices that matter most, and how old it is where it is old."""
-    parts, old = [], []
-    for option in facts.priced(answer):
-        row, price = option.row, option.row.price
-        median = f" ({range_words(row)}), the median of {counted(price.providers, 'provider')}"
-        several = "" if price.providers == 1 else f"{median}, lowest {usd_words(price.lowest or 0.0)}"
-        parts.append(f"{row.device} USD {usd_words(row.usd_per_hour or 0.0)}{several} ({price.provider})")
-        if (price.age or 0) > OLD_DAYS:
-            old.append(f"{row.device} {price.age} days")
-    hours = [f"An hour costs: {'; '.join(parts)}."] * bool(parts)
-    return hours + ([f"Prices are old: {joined(old)}; whichdevice prices --update takes newer ones."] if old else [])
-
-
-def _either(answer: Answer) -> str:
-    """Return the other choice where the pick is not sure, and what tells them apart."""
-    pick, rival = answer.pick, answer.rival
-    if pick is None or rival is None or not answer.matters or rival.device == pick.row.card:
-        return ""  # of a free one the paid one has a line of its own
-    apart = []
-    if rival.seconds and pick.seconds and abs(math.log(rival.seconds / pick.seconds)) > NEAR:
-        apart.append(f"it takes {time_of(rival, interval=False)}")
-    if rival.usd is not None and pick.usd is not None and usd_words(rival.usd) != usd_words(pick.usd):
-        apart.append(f"costs USD {usd_of(rival, interval=False)}")
-    mine, other = pick.row.memory, rival.row.memory
-    if mine and other and abs(math.log(mine / other)) > 0.2:
-        apart.append(f"has {other / 1e9:.0f} GB instead of {mine / 1e9:.0f}")
-    return f"Or {rival.device}: {', '.join(apart) or 'the two are the same by forecast'}."
-
-
-def hurry_words(answer: Answer) -> str:
-    """Return the fastest choice, and the price of an hour of waiting that it is worth; empty where it saves little."""
-    fastest, usd = facts.hurry(answer), facts.hurry_usd(answer)
-    if fastest is None:
-        return ""
-    worth = "" if usd is None else f"; worth it if an hour of waiting costs you USD {hour_words(usd)}"
-    return f"{fastest.device}, {cost_words(fastest, interval=True)}{worth}"
-
-
 def hour_words(usd: float) -> str:
     """Return the price of an hour, rounded up: `0.15`, `1.30`, `14`."""
     return f"{math.ceil(usd * 100 - 1e-6) / 100:.2f}" if usd < 10 else f"{math.ceil(usd):,}"
 
 
-def _with_more_time(answer: Answer) -> str:
-    """Return a choice that is cheaper and ends after the deadline."""
-    option, days = facts.more_time(answer) or (None, 0)
-    if option is None:
-        return ""
-    return f"Cheaper with more time: {option.device}, {cost_words(option)} (--deadline {days}d)."
-
-
-def waiting(answer: Answer) -> str:
-    """Return how long the pick, or else the fastest device, waits for the pipeline; empty where it hardly does."""
-    work, limit = answer.work, facts.pipeline(answer)
-    if answer.pick is not None and (share := facts.collecting(answer)) is not None:
-        time = f"{chance(share)} of the time on {answer.pick.row.card}"
-        return f"Your environment decides: {time} is collecting; no device changes that."
-    if limit is None:
-        return ""
-    device = f"a free {limit.card}" if limit.free else limit.card
-    takes, waits = two(limit.takes), f"would wait {chance(limit.waits)} of the time"
-    rate, written = f"{two(limit.rate)} {work.unit}s/s", _workers(work.written_workers or 0)
-    if limit.as_written:
-        best = _workers(limit.workers)
-        return f"As written, with {written}, your pipeline gives {rate}; {device} takes {takes}: use {best}."
-    less = "" if limit.written is None else f", {two(limit.written)} with {written} as written"
-    if limit.cores is None:
-        gives = f"{rate} with {counted(max(1, work.pipeline_workers), 'core')} here"
-    elif limit.processes > 1:
-        gives = f"{rate} in {limit.processes} processes, one for each GPU"
-    elif not limit.core_rate:
-        gives = f"{rate} with any number of cores"
-    elif limit.processes:
-        gives = f"{rate} in the training's own process"
-    else:
-        machine = f"{device}, with {_cores(limit.cores)} in its machine"
-        core = f"{two(limit.core_rate)} {work.unit}s/s a core"
-        return f"Your pipeline gives {core}{less}; {machine}, {waits}; {two(limit.feed)} would feed it."
-    return f"Your pipeline gives {gives}{less}; {device} takes {takes} and {waits}."
-
-
-def _cores(cores: Cores) -> str:
-    number = f"{cores.number:,.0f} cores"
+def cores_words(cores: Cores) -> str:
+    """Return the cores of a machine, and how sure that is."""
+    count = f"{cores.number:,.0f} cores"
     if cores.assumed:
-        return f"{number} (assumed)"
-    return number if cores.low == cores.high else f"about {number} ({cores.low:,.0f} to {cores.high:,.0f})"
-
-
-def _workers(count: int) -> str:
-    return counted(count, "worker") if count else "no worker process"
-
-
-def _tight(answer: Answer) -> str:
-    """Return the best choice with room, in case the pick turns out to be too small."""
-    if answer.pick is None or not answer.pick.row.memory_tight:
-        return ""
-    other = facts.with_room(answer)
-    room = "" if other is None else f" If it does not fit: {other.device}, {cost_words(other)}."
-    return f"Memory is tight there: {memory_of(answer.pick.row)} GB.{room}"
-
-
-def _free(answer: Answer) -> str:
-    """Return the paid one of a pick that is free or spot, and whether a session is long enough."""
-    pick = answer.pick
-    if pick is None or pick.row.price.kind not in ("free", "spot"):
-        return ""
-    session, hours, week = "", pick.row.session_hours, pick.row.week_hours
-    if hours:
-        session = f"; a session lasts up to {hours:g} h"
-        if pick.times_taken:
-            week_words = f", a week {week:g} h" if week else ""
-            session += week_words + f": {pick.times_taken + 1:.0f} sessions, save before each ends"
-    other = facts.rented_instead(answer)
-    paid = ""
-    if other is not None and other.usd is not None:
-        on_demand = f". On demand: USD {usd_of(other, interval=False)}"
-        paid = on_demand if pick.row.spot else f". Paid: {other.device}, {cost_words(other)}"
-        paid += f" ({other.row.price.provider})"
-    if not pick.row.spot:
-        return f"Free devices are not guaranteed{session}{paid}."
-    save = facts.saving(answer)
-    interval = "" if save is None else f": save every {time_words(save)}"
-    return f"It may be taken away at any moment, {chance(RATE * HOUR)} an hour (assumed){interval}{paid}."
-
-
-def _avoid(answer: Answer) -> str:
-    pick, avoid = answer.pick, answer.avoid
-    if pick is None or avoid is None or avoid.usd is None:
-        return ""
-    return f"Avoid {avoid.device}: USD {usd_words(avoid.usd)}, and slower than {pick.device}."
-
-
-def _nothing(answer: Answer) -> list[str]:
-    """Why there is no pick; where nothing fits what is missing and what to do, in the first line."""
-    row = facts.largest_too_small(answer)
-    if row is None:
-        reasons: dict[RuledOut, list[str]] = {}
-        for option in answer.options:
-            if option.ruled_out is not None and option.why != Reason.SPOT:  # its card is there without that, too
-                reasons.setdefault(option.ruled_out, []).append(option.row.card)
-        whole = "; ".join(f"{joined(names)}: {why_words(why)}" for why, names in reasons.items())
-        return [f"No device is left for {answer.work.name}: {whole}."]
-    needs, has = (two((value or 0.0) / 1e9) for value in (row.memory_taken, row.memory))
-    fit = [change for change in row.changes if facts.surely_fits(change, row)]
-    least = min(fit, key=lambda change: change["time"], default=None)
-    do = "" if row.kind != "gpu" else "; try --gpus auto"
-    if least is not None:
-        do = f"; with {least['name']} {two((least['memory_needed'] + row.memory_kept) / 1e9)} GB"
-    first = f"{answer.work.name} fits none of these devices: it needs {needs} GB, {row.device} has {has}{do}."
-    return [first, *filter(None, [parts_words(row), changes_words(row)])]
+        return f"{count} (assumed)"
+    return count if cores.low == cores.high else f"about {count} ({cores.low:,.0f} to {cores.high:,.0f})"
 
 
 def why_words(ruled_out: RuledOut) -> str:
@@ -476,219 +485,15 @@ def known_words(option: Option) -> str:
     """Return how a row is known."""
     row = option.row
     known = row.evidence if row.evidence in (MEASURED, ESTIMATED) else "forecast"
-    known = f"{known}, rough" if row.rough else known
-    return f"{known}, disturbed" if row.disturbed else known
+    said = {"untested": not row.tested, "rough": row.rough, "disturbed": row.disturbed}
+    return ", ".join([known, *(word for word, holds in said.items() if holds)])
 
 
-def memory_words(answer: Answer) -> list[str]:
-    """Return what takes the memory of the pick, and what to change where a cheaper device is too small."""
-    pick = answer.pick
-    if pick is None:
-        return []
-    traced = [option.row for option in answer.options if option.row.memory_parts]
-    largest = max(traced, key=lambda row: row.memory_available or 0.0, default=None)
-    shown = next((row for row in traced if row.device == pick.device), largest)
-    cheaper = facts.to_enlarge(answer)
-    change = changes_words(cheaper) if cheaper else ""
-    if cheaper and facts.changes(cheaper) and answer.work.tunable and answer.work.mode == "train":
-        change += " Ask for it, e.g. --option method=lora."
-    return [line for line in (parts_words(shown) if shown else "", change) if line]
-
-
-def longest_words(answer: Answer) -> list[str]:
-    """Return the longest sequence that fits each device, the longest first, where that was asked for."""
-    asked = [row for row in answer.work.rows if row.longest_sequence is not None]
-    lengths = {row.card or row.device: row.longest_sequence or 0 for row in asked}
-    if not lengths:
-        return []
-    ordered = sorted(lengths, key=lambda device: -lengths[device])
-    fitting = ", ".join(f"{device} {lengths[device]:,}" for device in ordered if lengths[device])
-    none = joined([device for device in ordered if not lengths[device]])
-    longest = f"Longest sequence that fits, one in a pass and with gradient checkpointing: {fitting} tokens."
-    return [longest] * bool(fitting) + [f"No length surely fits: {none}."] * bool(none)
-
-
-def parts_words(row: Row) -> str:
-    """Return what adds up to the memory that the step takes."""
-    known = facts.parts(row)
-    if not known:
-        return ""
-    little = sum(known.values()) - known.get("context", 0.0) - known.get("kept", 0.0) < MIN_GB * 1e9
-    unit, size = ("MB", 1e6) if little else ("GB", 1e9)
-    parts = ", ".join(f"{PART_NAMES.get(name, name)} {small(nbytes / size)}" for name, nbytes in known.items())
-    of_each = " of each" if row.devices > 1 else ""
-    way = f" With {row.way}." if row.way else ""
-    return f"Memory{of_each}, {unit}: {parts}.{way}"
-
-
-def changes_words(row: Row) -> str:
-    """Return what takes less memory on a device, in words; empty where nothing does."""
-    changes = [
-        f"{one['name']} {two((one['memory_needed'] + row.memory_kept) / 1e9)} GB ({two(one['time'])} times the time)"
-        for one in facts.changes(row)
-    ]
-    if count := facts.gpus_that_hold(row):
-        changes.append(f"{count} GPUs (--gpus {count})")
-    if not changes:
-        return ""
-    small = f"{row.device} {'may be' if row.memory_tight else 'is'} too small ({two((row.memory or 0.0) / 1e9)} GB)"
-    return f"{small}. What to change: {'; '.join(changes)}."
-
-
-def notes(answer: Answer) -> list[str]:
-    """Return what is below the table: how to read it, and what limits it."""
-    return [*notes_without_command(answer), *settling_line(answer)]
-
-
-def notes_without_command(answer: Answer) -> list[str]:
-    """Return the same notes without a command to copy, whose line is never broken."""
-    passing, counts, buy = _hourly(answer), facts.several_in_time(answer), facts.buying(answer)
-    if counts:
-        passing.append(f"Several GPUs may end in time: --gpus {','.join(map(str, counts))}.")
-    passing += _offers(answer)
-    if buy is not None:
-        price, hours = usd_words(buy.usd), two(buy.hours)
-        passing.append(f"To buy one (about USD {price}) is cheaper from {hours} h of use on.")
-    return [*_each_gpu(answer), *running_lines(answer), *memory_words(answer), *lasting_notes(answer), *passing]
-
-
-def running_lines(answer: Answer) -> list[str]:
-    """Return how to run the pick, where that differs from what was asked for."""
-    run, pick = facts.running(answer), answer.pick
-    if run is None or pick is None:
-        return []
-    passes = f" × {run.passes:,}" if run.passes > 1 else ""
-    light = "gradient checkpointing" if run.checkpointing else "no checkpointing"
-    workers = "" if run.workers is None else f", {_workers(run.workers)} to load data"
-    faster = f": {run.time:.2f} times the time of an example" if abs(run.time - 1) > NEAR else ""
-    largest = "" if run.largest is None else f"; up to {run.largest:,} fit"
-    step = f"batch {run.batch:,}{passes}, {_format(pick.row)}, {light}"
-    return [f"Run it as: {step}{workers}{faster}{largest}."]
-
-
-def lasting_notes(answer: Answer) -> list[str]:
-    """Return the notes that hold whatever is picked."""
-    rows, lasting = answer.work.rows, [*longest_words(answer), *answer.work.remarks]
-    if by_loop(answer.work):
-        lasting.insert(0, BY_LOOP)
-    tpus = {row.card for row in rows if row.kind == "tpu" and row.rented and row.step_time}
-    for note, cards in facts.step_notes(answer).items():
-        noted = "TPUs" if len(cards) > 1 and set(cards) == tpus else joined(cards, 4) if cards else ""
-        lasting.append(f"Note on {noted}: {note}." if cards else f"Note: {note}.")
-    if any(option.seconds and not option.row.rough for option in answer.options):
-        lasting.append(INTERVALS)
-    if untested := facts.untested(answer):
-        lasting.append(f"Untested by published times, so with a wider range: {joined(untested, 4)}.")
-    if step := facts.lived(answer):
-        less = f"; with images decoded beforehand: {step.prepared:.1f} times" if step.prepared else ""
-        written = partial(time_words, like=max(step.whole or (0.0,)))
-        ends_of_whole = ends_in_words(*step.whole, written) if step.whole else ""
-        whole = f" On {step.card} the whole takes {ends_of_whole} in 8 of 10 cases." if step.whole else ""
-        steps = f"{step.times:.1f} times the clean step ({step.low:.1f} to {step.high:.1f} in 8 of 10)"
-        lasting.append(f"As scripts like this run: {steps}{less}.{whole}")
-    lasting += evaluation_lines(answer)
-    hosts, everywhere = facts.host_bound(answer)
-    if hosts:
-        limited = "all of them" if everywhere else joined(hosts, 4)
-        lasting.append(f"The CPU limits {limited}: a faster device changes nothing.")
-    lasting += contradiction_lines(answer)
-    lasting += [
-        f"{time_words(row.step_time or 0.0, True).capitalize()} a step here, not measured."
-        for row in rows
-        if row.evidence == ESTIMATED and row.step_time
-    ]
-    lasting += [
-        f"Other programs disturbed the measurement {where(row)}: measure again when it is quiet."
-        for row in rows
-        if row.is_here and row.disturbed
-    ]
-    started = {row.price.kind == "free": row for row in rows if row.start_time and row.step_time}
-    if started:
-        times = ", ".join("on a free machine " * free + start_of(started[free]) for free in sorted(started))
-        lasting.append(f"Starting takes {times}: prices include it, times show it as +.")
-    if answer.work.mode == "train" and answer.pick is not None and answer.work.lived is None:
-        lasting.append(f"Not included: {'' if answer.work.pipeline_rate else 'loading data, '}validation.")
-    return lasting
-
-
-def _each_gpu(answer: Answer) -> list[str]:
-    """Return how the batch grows with the GPUs."""
-    on_each = facts.each_gpu(answer)
-    if on_each is None:
-        return []
-    rest = "for several add --gpus 8, or 1,2,4,8 to compare"
-    if on_each.gpus is not None:
-        rest = f"a step of {on_each.gpus} GPUs takes {on_each.total:,}"
-    if on_each.gpus is not None and on_each.steps is not None:
-        rest += f", and any number of them makes {on_each.steps:,.0f} steps"
-    return [f"Each GPU takes {counted(on_each.batch, 'example')}, as the script has it; {rest}."]
-
-
-def evaluation_lines(answer: Answer) -> list[str]:
-    """Return what a script does besides its steps, and what of that is not counted."""
-    besides = facts.evaluating(answer)
-    if besides is None:
-        return []
-    batches: dict[tuple[str, float, int], float] = {}
-    for one in besides.counted:
-        every = one.every or 1.0
-        key = one.per, max(1.0, every), one.tokens
-        batches[key] = batches.get(key, 0.0) + (one.batches or 0.0) / min(1.0, every)  # several in an epoch are summed
-    times = []
-    for (per, every, tokens), count in batches.items():
-        taken = "1 batch" if round(count) == 1 else f"{count:,.0f} batches"
-        taken = f"{taken} of {tokens} tokens, one after the other," if tokens else taken
-        number = f"{every:,.0f}" if every == round(every) else two(every)
-        period = "once" if per == "training" else f"each {per}" if every == 1 else f"every {number} {per}s"
-        times.append(f"{taken} {period}")
-    reasons = dict.fromkeys(_why_not_counted(one) for one in besides.missing)
-    share = chance(besides.share) if besides.share >= ONE_PER_CENT else "less than 1 %"
-    counted_line = [f"Evaluation: {joined(times)}, {share} of the hours."] if times else []
-    return counted_line + ([f"Evaluation is not counted: {joined(list(reasons))}."] if reasons else [])
-
-
-def _why_not_counted(one: Evaluation) -> str:
-    if one.known:
-        return "how many examples an epoch has is not known"
-    if one.line is None:
-        return "how many batches its trainer takes is not known"
-    unknown = f"how many batches line {one.line} takes" if one.batches is None else f"how often line {one.line} runs"
-    return f"{unknown} is not known"
-
-
-def contradiction_lines(answer: Answer) -> list[str]:
-    """Return a line for each measured device that contradicts its forecast."""
-    times = {row.device: (row.step_time or 0.0) / (row.forecast_time or 1.0) for row in facts.contradictions(answer)}
-    return [
-        f"{device} contradicts its forecast: measured is {number(longer)} times as long; trust that."
-        for device, longer in times.items()
-    ]
-
-
-def _offers(answer: Answer) -> list[str]:
-    """Return what would be cheaper as a spot machine, and after a port to other software."""
-    spot, port = facts.cheaper(answer, Reason.SPOT), facts.cheaper(answer, Reason.PORT)
-    offers = []
-    if spot is not None:
-        cost = f"{spot.row.card}, {cost_words(spot)} (--spot)"
-        offers.append(f"Cheaper where it may be taken away at any moment: {cost}.")
-    if port is not None:
-        cost = f"{port.device}, {cost_words(port)} (--devices gpu,tpu)"
-        offers.append(f"Cheaper with a port to PyTorch/XLA or JAX: {cost}.")
-    return offers
-
-
-def settling_line(answer: Answer) -> list[str]:
-    """Return the command that settles the choice, where that pays."""
-    settle = facts.settling(answer)
-    return [] if settle is None else [f"What would settle it: {rent_command(answer.work, settle)}"]
-
-
-def rent_command(work: AskedWork, settle: facts.Settling) -> str:
+def rent_command(work: AskedWork, settle: Mapping[str, Any]) -> str:
     """Return the command that measures the same step on a rented device, as a shell takes it."""
     model, _, script_arguments = work.module.partition(ARGUMENTS)
-    command = ["whichdevice", "rent", model, "--on", settle.device, *["--spot"] * settle.spot]
-    command += ["--max-usd", str(settle.max_usd), "--batch", str(work.batch), "--precision", settle.precision]
+    command = ["whichdevice", "rent", model, "--on", settle["device"], *["--spot"] * settle["spot"]]
+    command += ["--max-usd", str(settle["max_usd"]), "--batch", str(work.batch), "--precision", settle["precision"]]
     if work.mode != "train":
         command += ["--mode", work.mode]
     if work.sequence_length is not None:
@@ -709,23 +514,226 @@ def memory_of(row: Row) -> str:
     """Return `3.5 of 25`, in GB of a whole device; what is very small `<0.01 of 25`."""
     size = (row.memory_taken or 0.0) / 1e9
     needed = "<0.01" if 0 < size < 0.01 else two(size)
-    if not row.memory:
-        return needed
-    return f"{needed} of {two(row.memory / 1e9)}"
+    return needed if not row.memory else f"{needed} of {two(row.memory / 1e9)}"
 
 
-def joined(names: Sequence[str], most: int = 99) -> str:
+def joined(names: Iterable[str], most: int = 99) -> str:
     """Return `T4, L4 and A10G`; of many the first few; of none nothing."""
-    names = list(dict.fromkeys(names))
-    if len(names) > most:
-        names = [*names[: most - 1], f"{len(names) - most + 1} more"]
-    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
+    listed = list(dict.fromkeys(names))
+    if len(listed) > most:
+        listed = [*listed[: most - 1], f"{len(listed) - most + 1} more"]
+    return f"{', '.join(listed[:-1])} and {listed[-1]}" if len(listed) > 1 else "".join(listed)
 
 
-def as_json(answer: Answer) -> dict[str, Any]:
-    """Return the facts of an answer as plain data, with its words beside them."""
-    plain: dict[str, Any] = facts.as_dict(answer)
-    for row, option in zip(plain["rows"], answer.options, strict=True):
-        row["why_not"] = None if option.ruled_out is None else why_words(option.ruled_out)
-    plain["amount"]["words"] = amount_words(answer)
-    return plain | {"words": lines(answer), "notes": notes(answer)}
+CACHE, AT_ONCE, CONTEXT, TOKENS = 1, 2, 3, 4  # places of a server's columns
+SERVING_HEAD = (
+    "device", "GB: weights + cache", "at once", "context", "tok/s", "requests/s", "USD/h", "USD/M", "sure",
+)  # fmt: skip
+MADE_HEAD = {"GB: weights + cache": "GB", "tok/s": "alone", "USD/M": "USD/1000"}  # of images and videos
+OF_TOKENS = [AT_ONCE, CONTEXT]  # columns that these lack
+ENGINES = {"vllm": "vLLM", "llama.cpp": "llama.cpp", "diffusers": "diffusers"}
+NEVER = 0.05  # chance of holding the targets, below which a server is never in time
+
+
+def serving_facts(answer: Serving) -> dict[str, Any]:
+    """Return what serving.txt is filled with."""
+    options, near, best = answer.options, answer.nearest, best_of_each(answer.options, answer.pick)
+    engines = [option.row.software for option in options]
+    rows = [option.row for option in servers_shown(answer)]
+    shares = sorted(round(100 * (row.memory_available or 0.0) / (row.memory_whole or math.inf)) for row in rows)
+    never = [one.row for one in best if not (one.row.is_here or in_time(one) or one.holds)]
+    return {
+        **vars(answer), "name": answer.model.rpartition("/")[2], "format": format_of_servers(answer),
+        "formats": answer.other_formats, "engine": ENGINES[max(engines, key=engines.count)] if engines else "",
+        "near": near and near.row, "token": 1 / near.row.one_user[1] if near and near.row.one_user[1] else 0.0,
+        "largest": min((option.row for option in options), key=_missing, default=None),
+        "engines": list(dict.fromkeys(ENGINES[row.software] for row in rows)),
+        "taken": " to ".join(str(share) for share in dict.fromkeys((shares[0], shares[-1]))) if shares else "",
+        "untested": [row.card for row in rows if not row.tested and not row.is_here],
+        "measured": any(row.is_here for row in rows),
+        "too_few": [f"{devices_words(one)} ({two(one.holds)})" for one in best if one.holds],
+        "small": [row.card for row in never if not row.fits], "late": [row.card for row in never if row.fits],
+    }  # fmt: skip
+
+
+def _missing(row: ServerRow) -> float:
+    return row.memory_parts.get("weights", 0.0) / max(row.memory_available or 0.0, 1.0)
+
+
+def format_of_servers(answer: Serving) -> str:
+    """Return the format of most rows' weights; a row of another says so."""
+    formats = [option.row.precision for option in answer.options if not option.row.is_here]
+    return max(formats or [option.row.precision for option in answer.options], key=formats.count, default="")
+
+
+def devices_words(option: ServerOption) -> str:
+    """Return all devices of an option, or that it is this machine."""
+    return "this machine" if option.row.is_here else option.name
+
+
+def rounded_up(seconds: float) -> str:
+    """Return a time of two digits above this one, as an option takes it."""
+    milliseconds = seconds * 1.2e3
+    return f"{two(milliseconds)}ms".replace(",", "") if milliseconds < 1000 else f"{two(milliseconds / 1e3)}s"
+
+
+def usd_or(usd: float | None) -> str:
+    """Return a price, or that there is none."""
+    return "–" if usd is None else usd_words(usd)
+
+
+def for_many(million: float | None, load: "Load") -> str:
+    """Return USD for a million tokens, or for a thousand images."""
+    return usd_or(million / 1000 if million is not None and load.made else million)
+
+
+def in_time(option: ServerOption) -> bool:
+    """Return whether it sometimes holds the targets."""
+    return bool(option.row.fits) and (option.sure or 0.0) >= NEVER
+
+
+def servers_shown(answer: Serving, why: bool = False) -> list[ServerOption]:
+    """Return the options of the table, one a device: the pick, its rivals and the best of each kind of device.
+
+    With `why` all but those that are too small or never in time.
+    """
+    best = [
+        option for option in best_of_each(answer.options, answer.pick)
+        if option.row.is_here or in_time(option) or option.holds
+    ]  # fmt: skip
+    if why:
+        return best
+    kinds: dict[str, ServerOption] = {}
+    for option in best:
+        kinds.setdefault("here" if option.row.is_here else option.row.kind, option)
+    later = answer.take_over[1].row.card if answer.take_over else ""
+    named = [answer.pick, answer.rival, *(one for one in best if one.row.card == later), *kinds.values(), *best]
+    cards = list(dict.fromkeys(option.row.card for option in named if option is not None))[:ROWS]
+    return [option for option in best if option.row.card in cards]
+
+
+def server_cells(answer: Serving, options: Sequence[ServerOption] | None = None) -> Cells:
+    """Return a row of texts in the columns of SERVING_HEAD for each option, and whether it is the pick."""
+    usual = format_of_servers(answer)
+    chosen = servers_shown(answer) if options is None else options
+    return [(option is answer.pick, _server_cells(option, usual, answer.load)) for option in chosen]
+
+
+def _server_cells(option: ServerOption, usual: str, load: "Load") -> list[str]:
+    row, (usd_low, usd_high) = option.row, option.row.usd_ends
+    weights, cache = (max(row.memory_parts.get(part, 0.0), 0.0) for part in ("weights", "cache"))
+    parts, alone = f"{two(weights / 1e9)} + {two(cache / 1e9)}", two(row.one_user[1])
+    if load.made:
+        weights += row.memory_parts.get("values", 0.0)
+        parts, alone = two(weights / 1e9), time_words(row.first_token)
+    parts = parts if row.fits else f"no: {two(weights / 1e9)}"
+    low, middle, high = (option.servers * row.quantile(share) for share in QUANTILES)
+    hour = usd_or(option.usd_per_hour)
+    if usd_low and usd_high and usd_low < usd_high:
+        hour += f" [{usd_words(usd_low * option.servers)}–{usd_words(usd_high * option.servers)}]"
+    sure = "–" if option.sure is None else chance(option.sure)
+    if option.holds:
+        sure = f"no: {two(option.holds)} of {number(load.rps or 0)}"
+    name = devices_words(option)
+    return [
+        name if row.precision == usual else f"{name}, {row.precision}",
+        f"{parts} of {two((row.memory_whole or 0.0) / 1e9)}",
+        f"{option.servers * row.max_requests:,}" if row.fits else "–",
+        f"{row.max_context:,}" if row.fits else "–",
+        alone if row.fits else "–",
+        f"{two(middle)} [{two(low)}–{two(high)}]" if middle else "–",
+        hour,
+        for_many(option.usd_million, load) if in_time(option) else "–",
+        sure,
+    ]
+
+
+def server_head(answer: Serving) -> list[str]:
+    """Return the names of the columns."""
+    return [MADE_HEAD.get(name, name) if answer.load.made else name for name in SERVING_HEAD]
+
+
+def _server_table(answer: Serving, why: bool) -> Table:
+    rows = [(False, server_head(answer)), *server_cells(answer, servers_shown(answer, why))]
+    hidden = OF_TOKENS if answer.load.made else [] if why else [CONTEXT]
+    return Table(rows, rows, (AT_ONCE, CACHE, TOKENS), hidden)
+
+
+def _servers_folded(answer: Serving, why: bool) -> list[str]:
+    rows = {option.row.card for option in servers_shown(answer)}
+    left = [option.row.card for option in servers_shown(answer, why=True) if option.row.card not in rows]
+    return [] if why else [f"Not shown: {joined(left, 5)}. All: --why" if left else "How it is known: --why"]
+
+
+def by_stake(answers: Sequence[Answer]) -> list[Answer]:
+    """Return those first in which a wrong choice costs most; single operations last."""
+    return sorted(answers, key=lambda one: (one.work.mode == "operation", [-worst for worst in _at_stake(one)]))
+
+
+def _at_stake(answer: Answer) -> tuple[float, float]:
+    """USD and seconds by which the worst choice that ends in time, or any where none does, exceeds the pick."""
+    pick = answer.pick
+    if pick is None:
+        return 0.0, 0.0
+    timely = [option for option in answer.choices if option.timely] or answer.choices
+    usd = max(((option.usd or 0.0) - (pick.usd or 0.0) for option in timely), default=0.0)
+    seconds = max(((option.seconds or 0.0) - (pick.seconds or 0.0) for option in timely), default=0.0)
+    return max(usd, 0.0), max(seconds, 0.0)
+
+
+def study_lines(answers: Sequence[Answer]) -> list[str]:
+    """Return what a study comes to, in sentences: which device for which of its workloads."""
+    ordered = _trained(answers)
+    uses: dict[str, list[str]] = {}
+    for answer in ordered:
+        if answer.pick is not None:
+            uses.setdefault(name_words(answer.pick), []).append(answer.work.name)
+    contradicting = [row for answer in answers for row in facts.contradicts(answer)]
+    return filled("study.txt", {"answers": answers, "uses": uses, "contradicts": contradicting})["lead"]
+
+
+def _trained(answers: Sequence[Answer]) -> list[Answer]:
+    """Those of trainings, or of operations where there is nothing else."""
+    return by_stake([answer for answer in answers if answer.work.mode != "operation"] or answers)
+
+
+def study_head() -> list[str]:
+    """Return the names of the columns of a study's table."""
+    return ["workload", "for", "here", "pick", "fastest", "at stake"]
+
+
+def study_rows(answers: Sequence[Answer]) -> list[list[str]]:
+    """Return rows of a study's table: each training here, by the pick and by the fastest, and what is at stake."""
+
+    def brief(option: Option | None) -> str:
+        if option is None:
+            return "–"
+        if option.seconds is None:
+            return "–" if option.ruled_out is None else why_words(option.ruled_out)
+        return f"{option.device}: {cost_words(option)}"
+
+    rows = []
+    for answer in _trained(answers):
+        options = (answer.here, answer.pick, answer.fastest)
+        amount = f"{amount_words(answer)}, {batch_words(answer.work)}"
+        rows.append([answer.work.name, amount, *map(brief, options), _stake_words(answer)])
+    return rows
+
+
+def _stake_words(answer: Answer) -> str:
+    """The amount that the worst choice costs more than the pick."""
+    usd, seconds = _at_stake(answer)
+    stakes = [f"USD {usd_words(usd)}"] if usd >= LITTLE_USD else []
+    stakes += [time_words(seconds)] if seconds > NEAR_SECONDS else []
+    if not stakes:
+        return "little"
+    return f"up to {' or '.join(stakes)}"
+
+
+def study_text(answers: Sequence[Answer], width: int) -> list[str]:
+    """Return the answers of a study for a terminal of this width: sentences, then a row for each workload."""
+    width = max(width, MIN_WIDTH)
+    above = fitting(study_lines(answers), width)
+    rows = [(False, row) for row in study_rows(answers)]
+    heads = [(False, study_head()), *rows]
+    return [*above, "", *Table(heads, heads, (1, 4, 5)).in_columns(width)] if rows else above

@@ -68,7 +68,6 @@ class Forecast:
     fits: bool | None = column("whether the memory needed is available")
     memory_needed: float | None = column("bytes on one device")
     memory_available: float | None = column("bytes that are left to a program on one device")
-    memory_is_lower_bound: bool | None = column("the workspace of cuDNN's convolutions is not known")
     memory_tight: bool | None = column("so near to the memory available that the step may or may not fit")
     weights: float | None = column("bytes, with buffers; of a traced step, as the next three")
     gradients: float | None = column("bytes")
@@ -93,9 +92,9 @@ class Forecast:
     pass_batch: int | None = column("examples of one pass on one device, of a traced step")
     checkpointing: bool | None = column("whether a traced step computes its activations again")
     largest_batch: int | None = column(
-        "largest batch found to fit: by a compile; of a traced step that does not fit, between two traces"
+        "largest batch that fits, by a line between two sizes"
     )
-    largest_batch_reason: str | None = column("why none was found, or a much larger one may fit")
+    largest_batch_reason: str | None = column("why none was found")
     longest_sequence: int | None = column("tokens that fit with one example in a pass; 0: none does")
     usd_per_hour: float | None = column("on-demand price of these devices, at the median of providers")
     provider: str | None = column("who offers them at the lowest price")
@@ -107,8 +106,7 @@ class Forecast:
     forward_kernels: float | None = column("share of its kernels")
     collectives: int | None = column("on one device")
     collective_bytes: float | None = column("on one device")
-    program_device: str | None = column("the card whose program this is, where it is another of the same architecture")
-    versions: str | None = column("of the compiler and what feeds it")
+    versions: str | None = column("of the framework that the step was counted with")
     code_hash: str | None = column("code that the record depends on")
     record: str | None = column("path of the record")
 
@@ -131,13 +129,13 @@ def forecast_of(record: CompiledRecord, path: str | None = None) -> Forecast:
         status=record.status,
         reason=record.reason,
         evidence="forecast",
-        program_device=record.program_device,
         versions="; ".join(f"{name} {number}" for name, number in sorted(record.versions.items())) or None,
         code_hash=record.code_hash,
         record=path,
     )
     known = replace(known, **_facts(record))
-    if target.kind == "tpu":
+    known = replace(known, step_notes=(*known.step_notes, *target.notes))
+    if target.row.kind != "gpu":
         known = replace(known, context=None)  # CUDA's
     try:
         return replace(known, **_time(record, target))
@@ -150,7 +148,7 @@ def _facts(record: CompiledRecord) -> dict[str, Any]:
     if facts is None:
         return {}
     same = (
-        "memory_needed", "memory_available", "memory_is_lower_bound", "memory_tight", "way", "largest_batch",
+        "memory_needed", "memory_available", "memory_tight", "way", "largest_batch",
         "largest_batch_reason", "longest_sequence", "operations", "nbytes", "kernels", "unit",
         "pass_batch", "checkpointing", "forward_share", "forward_kernels",
     )  # fmt: skip

@@ -34,6 +34,7 @@ CACHE = Path("results/programs")
 NEEDED = {"xla": ("jax", "jaxlib", "keras"), "eager": ("torch",)}  # packages, by software
 KEPT = ("ok", "does_not_fit", "refused")  # statuses that counting again would only repeat
 PARALLEL = 2  # processes; one keeps little more than one core busy, and takes 1 to 4 GB of memory
+FEW = 3  # steps that one process counts: it would take a second one as long to import its framework
 MAX_BESIDE = 1.5e9  # bytes that a script takes to its first step, which each process runs
 LENGTH = 24
 OF_DEVICE = {"device", "devices", "workload", "timeout", "longest_sequence"}  # of a request, what a count does not know
@@ -69,8 +70,6 @@ def count_steps(
             nullcontext() if traced or not waits else beside_no_measurement("counting for forecasts"),
             tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
         ):
-            for software in {software_of(draft.asked.module) for draft in rest.values()}:
-                host.rates(software)  # measured before processes count beside it
             _Pool(rest, Path(folder), log, know).run()
     return [records[number] for number in range(len(requests))]
 
@@ -88,7 +87,7 @@ def kept_path(draft: CompiledRecord) -> Path:
     """
     asked = draft.asked
     if software_of(asked.module) == "xla":
-        key: list[Any] = [_step(asked)]
+        key: list[Any] = [counted_step(asked)]
     else:
         row = find_target(asked.device, asked.devices).facts
         key = [asked.model_dump(mode="json", exclude={"workload", "timeout", "module"}), row]
@@ -97,11 +96,17 @@ def kept_path(draft: CompiledRecord) -> Path:
     return CACHE / f"{digest[:LENGTH]}.json"
 
 
-def _step(asked: ProgramRequest) -> dict[str, Any]:
+def counted_step(asked: ProgramRequest) -> dict[str, Any]:
     """All of a request that the count of a step depends on: the batch is that of one device."""
     step = asked.model_dump(mode="json", exclude=OF_DEVICE)
     precision = SAME.get(asked.precision, asked.precision)
     return step | {"precision": precision, "batch_size": asked.batch_size // asked.devices}
+
+
+def _one_go(asked: ProgramRequest) -> dict[str, Any]:
+    """All of a request that others have that are counted with it: traces of PyTorch serve any number of devices."""
+    step = counted_step(asked)
+    return step if software_of(asked.module) == "xla" else step | {"batch_size": asked.batch_size}
 
 
 def _with_host_time(record: CompiledRecord) -> CompiledRecord:
@@ -159,7 +164,7 @@ class _Pool:
 
     def __init__(self, drafts: dict[int, CompiledRecord], folder: Path, log: Path | None, know: Found) -> None:
         self._drafts, self._folder, self._log, self._know = drafts, folder, log, know
-        steps = {number: json.dumps(_step(draft.asked), sort_keys=True) for number, draft in drafts.items()}
+        steps = {number: json.dumps(_one_go(draft.asked), sort_keys=True) for number, draft in drafts.items()}
         of_step = groupby(sorted(drafts, key=steps.__getitem__), key=steps.__getitem__)
         self._groups = [list(numbers) for _, numbers in of_step]  # of one step side by side: it is traced once
         self._done: queue.Queue[tuple[int, CompiledRecord] | BaseException | None] = queue.Queue()
@@ -169,7 +174,7 @@ class _Pool:
         groups = self._groups
         modules = {draft.asked.module for draft in self._drafts.values()}
         large = any(found.memory > MAX_BESIDE for module in modules if (found := Model.read(module).found) is not None)
-        count = 1 if large else min(PARALLEL, usable_cores(), len(groups))
+        count = 1 if large or len(groups) <= FEW else min(PARALLEL, usable_cores())
         for worker in range(count):
             threading.Thread(target=self._work, args=(groups[worker::count], worker, count), daemon=True).start()
         running = count
@@ -217,7 +222,7 @@ class _Pool:
         self, groups: list[Group], worker: int, workers: int, on_message: Callable[[dict[str, Any]], None]
     ) -> Finish:
         asked = [[(number, self._drafts[number].asked.model_dump(mode="json")) for number in group] for group in groups]
-        variables = {**thread_environment(max(1, usable_cores() // workers)), **environment(()), **RETURNED}
+        variables = {**thread_environment(max(1, usable_cores() // workers)), **environment(), **RETURNED}
         variables["TMPDIR"] = str(self._folder)  # a process that is ended leaves its files there
         limit = sum(self._drafts[number].asked.timeout for group in groups for number in group) + 60
         log = self._log or self._folder / f"{worker}.log"

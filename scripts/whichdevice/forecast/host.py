@@ -6,14 +6,13 @@ PyTorch sends each operation off from Python and autograd. A call of a compiled 
 makes a batch, counts and keeps the state around it. A GPU adds a launch of each kernel. On tiny tensors the CPU
 computes next to nothing, so that a step of them takes what sending it off takes.
 
-The rates are measured in a process of their own, once on a machine and for a software: all devices of a question have
-the same. A rented machine's CPU is another one: its time differs by time_model.py's MEASURED_HOST_SD.
+The rates are measured once on a machine and for a software, by the first process that counts a step of it: all devices
+of a question have the same. A rented machine's CPU is another one: its time differs by time_model.py's
+MEASURED_HOST_SD.
 """
 
 import hashlib
 import json
-import os
-import subprocess  # nosec B404
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -21,21 +20,20 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from whichdevice.base.cpu import cpu_model, thread_environment, usable_cores
-from whichdevice.base.files import package_first, write_atomically
+from whichdevice.base.cpu import cpu_model, usable_cores
+from whichdevice.base.files import write_atomically
 from whichdevice.base.identity import installed_versions, machine_identity
 from whichdevice.base.processes import quick_imports
-from whichdevice.forecast.targets import environment
 from whichdevice.forecast.time_model import LAUNCH
 from whichdevice.forecast.work import Work
 
 FOLDER = Path("results/programs/hosts")
 SOFTWARE_PACKAGES = {"xla": ("jax", "jaxlib", "keras"), "eager": ("torch",)}  # by software
-SECONDS = 120  # that measuring may take, imports included
 REPEATS = 7
 LAYERS, WIDTH = 50, 8  # of PyTorch
 KERNELS = 6  # of a layer: product, activation, its gradient, those of input and weight, the sum of the bias's
 ARRAYS, STEPS = 64, 20  # of JAX
+_known: dict[Path, Mapping[str, float]] = {}
 FIT_STEPS, FIT_ARRAYS = 64, 12  # of a layer: two weights, an optimiser's two moments of each, and counters
 
 
@@ -55,26 +53,29 @@ def host_time(work: Work, arrays: int | None = None, fit: bool = False) -> float
     )
 
 
-@cache
 def rates(software: str) -> Mapping[str, float]:
-    """Seconds of a `kernel` of PyTorch, or of an `array` and a `fit` of a compiled step; empty where that fails."""
+    """Seconds of a `kernel` of PyTorch, or of an `array` and a `fit` of a compiled step; empty if never measured."""
+    path = _path(software)
+    if path not in _known:
+        with suppress(OSError, ValueError):
+            _known[path] = dict(json.loads(path.read_text(encoding="utf-8")))
+    return _known.get(path, {})
+
+
+def measure(software: str) -> None:
+    """Measure the rates in this process, which has the framework, unless they are known or that fails."""
+    if not rates(software):
+        with suppress(Exception):  # of a framework, or a folder that cannot be written: a typical host is taken then
+            measured = json.dumps(of_pytorch() if software == "eager" else of_compiled())
+            if not _path(software).exists():  # else another process was faster, and all have the same
+                write_atomically(measured, _path(software))
+
+
+@cache
+def _path(software: str) -> Path:
     versions = installed_versions(SOFTWARE_PACKAGES[software])
     key = [software, machine_identity(), cpu_model(), usable_cores(), sys.version, versions]
-    path = FOLDER / f"{hashlib.sha256(json.dumps(key).encode()).hexdigest()[:24]}.json"
-    with suppress(OSError, ValueError):
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    variables = environment(()) | thread_environment(usable_cores()) | package_first()
-    try:
-        command = [sys.executable, "-m", __name__, software]
-        done = subprocess.run(  # nosec B603
-            command, env=os.environ | variables, capture_output=True, text=True, timeout=SECONDS, check=True
-        )
-        measured = dict(json.loads(done.stdout.splitlines()[-1]))
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
-        return {}
-    with suppress(OSError):  # a folder that cannot be written costs the next call a second or two
-        write_atomically(json.dumps(measured), path)
-    return measured
+    return FOLDER / f"{hashlib.sha256(json.dumps(key).encode()).hexdigest()[:24]}.json"
 
 
 def of_pytorch() -> dict[str, float]:
@@ -124,7 +125,3 @@ def _fastest(run: Callable[[], object]) -> float:
         run()
         times.append(time.perf_counter() - begin)
     return min(times[1:])
-
-
-if __name__ == "__main__":
-    print(json.dumps(of_compiled() if sys.argv[1] == "xla" else of_pytorch()))

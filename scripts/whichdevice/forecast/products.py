@@ -76,7 +76,6 @@ class CompileFacts(Part):
     memory: float  # of one device, by the sheet
     memory_available: float  # that is left to a program
     memory_needed: float | None = None
-    memory_is_lower_bound: bool = False  # cuDNN's workspace is not known
     memory_missing: float | None = None  # by how much it does not fit; None where it fits
     memory_tight: bool = False  # so near to what is available that it may or may not fit
     memory_parts: dict[str, float] = Field(
@@ -100,7 +99,7 @@ class CompileFacts(Part):
     way: str | None = None  # of a traced step: how GPUs share it, checkpointing, passes
     notes: list[str] = Field(default_factory=list)  # in what the step is another than the one that the device would run
     largest_batch: Integer | None = None  # by a line between two sizes
-    largest_batch_reason: str | None = None  # why none was found, or a much larger one may fit
+    largest_batch_reason: str | None = None  # why none was found
     longest_sequence: Integer | None = None  # tokens that fit with one example in a pass; 0: none does
 
 
@@ -113,7 +112,6 @@ class CompiledRecord(Part):
     reason: Redacted | None = None  # one line, for every status but ok
     versions: dict[str, str] = Field(default_factory=dict)  # of the framework's packages
     code_hash: str
-    program_device: str | None = None  # the GPU whose program this is, where it is not `asked.device`
     facts: CompileFacts | None = None
     work: dict[str, Any] | None = None  # forecast.work.Work.digest()
 

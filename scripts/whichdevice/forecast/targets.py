@@ -1,18 +1,15 @@
-"""Devices that have a forecast: rows of config/hardware.csv that a compiler or a trace is for. Importable without JAX.
+"""Devices that have a forecast: rows of config/hardware.csv. Importable without JAX.
 
-A GPU is described to XLA's compiler by a text made from its row; a TPU has an estimate (tpu.py). A device is
-what JAX sees: one GPU, a core on TPU v2, v3 and 7x (half a chip's memory and bandwidth), a whole chip of the others.
+A device is what a framework sees: one GPU, a core on TPU v2, v3 and 7x (half a chip's memory and bandwidth), a whole
+chip of the others.
 
     target = find_target("V100 SXM2")           # by its row, an alias, or most of its name
     target = find_target("A100 SXM 40GB", 8)    # eight of them in one machine
     target = find_target("v5e-2x2")             # a TPU slice
 """
 
-import math
-import os
 import re
-import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
@@ -20,48 +17,31 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.base.errors import StudyError
-from whichdevice.base.sheets.hardware import CUDA_COLUMNS, HardwareRow, Software, hardware_rows
+from whichdevice.base.sheets.hardware import HardwareRow, Software, hardware_rows
 from whichdevice.base.sheets.prices import price_sheet
 from whichdevice.base.sheets.tpus import CHIPS, TOPOLOGIES, Topology
 
-COMPILER = "XLA for CUDA"
-COMPILER_PACKAGES = ("jax-cuda12-pjrt", "nvidia-cuda-nvcc-cu12")  # that it needs installed beside JAX and Keras
 GPU_COUNTS = (1, 2, 4, 8)  # of one machine
-# Without it XLA 0.10 ends on products of odd sizes ("Couldn't find output tile sizes that satisfy hlo").
-GPU_FLAGS = ("--xla_gpu_enable_triton_gemm=false",)
-NODES = (16, 32, 64, 128, 256, 512)  # of several with eight each, for PyTorch
-DESKTOP = ("RTX", "GTX", "Titan", "RX")
-CUDNN = (9, 10, 0)  # that the program is made for; what JAX's CUDA packages of this version ask for at least
-# Facts of the CUDA guide that hold for every compute capability from 6.0 on.
-FIXED = {
-    "threads_per_block_limit": 1024,
-    "threads_per_warp": 32,
-    "shared_memory_per_block": 49152,
-    "block_dim_limit_x": 2147483647,
-    "block_dim_limit_y": 65535,
-    "block_dim_limit_z": 65535,
+NODES = (16, 32, 64, 128, 256, 512)  # of several with eight each
+DESKTOP = ("RTX", "GTX", "Titan", "RX", "Arc")
+NO_FACTS = {"also", "matches", "skypilot", "spec_source", "offers", "machines", "card"}
+NO_XLA = "XLA has no backend for it that anybody maintains; PyTorch models have forecasts"
+# What else a user must know of a device, by generation.
+NOTES = {
+    "Kepler": "CUDA 12 and later do not run on Kepler; PyTorch and JAX of 2022 do",
+    "Apple": "PyTorch runs by Metal (MPS); the memory is what the GPU may take of the most that was sold",
+    "Alchemist": "PyTorch runs by XPU, JAX by Intel's extension for OpenXLA",
 }
-# Of each compute capability: bytes of shared memory of a multiprocessor and, at most, of a block; threads and registers
-# of a multiprocessor, and float32 units (CUDA C++ Programming Guide, technical specifications; openxla/xla
-# target_config/specs).
-LIMITS = {
-    "6.0": (65536, 49152, 2048, 65536, 64),
-    "6.1": (98304, 49152, 2048, 65536, 128),
-    "7.0": (98304, 98304, 2048, 65536, 64),
-    "7.5": (65536, 65536, 1024, 65536, 64),
-    "8.0": (167936, 166912, 2048, 65536, 64),
-    "8.6": (102400, 101376, 1536, 65536, 128),
-    "8.9": (102400, 101376, 1536, 65536, 128),
-    "9.0": (233472, 232448, 2048, 65536, 128),
-    "10.0": (233472, 232448, 2048, 65536, 128),
-    "10.3": (233472, 232448, 2048, 65536, 128),
-    "12.0": (102400, 101376, 1536, 65536, 128),
-}
-# Columns that decide what is compiled, and whether it is.
-PROGRAM_FACTS = {"device", "kind", "compiler", "tf32_tflops", "mem_gb", *CUDA_COLUMNS}
-FILLER = {"nvidia", "tesla", "geforce", "google", "cloud", "gpu", "tpu", "amd", "instinct", "radeon", "core", "tensor"}
-OTHER_CARD = {"ti", "super"}
-OWN_PROGRAM = {"A30", "H100 PCIe"}  # much less bandwidth, or fewer multiprocessors: forecasts differ by 4.5 and 3.5 %
+FILLER = {
+    "nvidia", "tesla", "geforce", "google", "cloud", "gpu", "tpu", "amd", "instinct", "radeon", "core", "tensor",
+    "intel", "arc", "apple",
+}  # fmt: skip
+OTHER_CARD = {"ti", "super", "laptop", "mobile"}
+# What people can have today, from free or cheap to dear: offered by several clouds or at home in many rooms.
+FORECAST_DEVICES = (
+    "T4", "L4", "A10G", "RTX 3090", "RTX 4090", "RTX 5090", "L40S", "A100 SXM 80GB", "H100 SXM", "H200",
+    "TPU v5e", "v5e-2x4", "TPU v6e",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -75,13 +55,18 @@ class Target:
 
     @property
     def kind(self) -> str:
-        """`gpu` or `tpu`."""
-        return self.row.kind
+        """`gpu` or `tpu`: what computes."""
+        return "tpu" if self.row.kind == "tpu" else "gpu"
 
     @property
     def rented_together(self) -> bool:
         """Whether clouds rent so many with a network between: desktop cards come in one machine."""
         return self.devices <= GPU_COUNTS[-1] or not self.device.startswith(DESKTOP)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What else a user must know of the device."""
+        return (NOTES[self.row.generation],) if self.row.generation in NOTES else ()
 
     @property
     def label(self) -> str:
@@ -100,12 +85,14 @@ class Target:
 
     def available(self, reserve: float) -> float:
         """Bytes of it that are left to a program: on a GPU all but `reserve`, on a TPU what libtpu leaves."""
-        return CHIPS[self.device].available * 2**30 if self.kind == "tpu" else self.memory - reserve
+        if self.kind == "tpu":
+            return CHIPS[self.device].available * 2**30
+        return self.memory - reserve * (self.row.kind == "gpu")
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The part of its row that a program depends on, as JSON has it: neither sources nor prices."""
-        return self.row.model_dump(mode="json", include=PROGRAM_FACTS)
+        """The part of its row that a record depends on, as JSON has it: neither names, sources nor prices."""
+        return self.row.model_dump(mode="json", exclude=NO_FACTS)
 
     @property
     def mixed(self) -> str:
@@ -114,10 +101,8 @@ class Target:
 
     def refusal(self, precision: str, software: Software = "xla") -> str | None:
         """Why it has no products in this number format, or no such software, in one line; None where it has both."""
-        if software == "xla" and self.devices > GPU_COUNTS[-1] and self.slice is None:
-            return f"{self.label}: programs of several machines are not compiled; PyTorch's are traced"
         if software not in self.row.software:
-            return f"{self.device}: {NO_COMPILER}" if software == "xla" else f"{self.device}: {NO_TORCH}"
+            return NO_XLA
         if self.kind == "tpu":
             known = precision in ("float32", "mixed_bfloat16", "bfloat16")
             return None if known else f"{self.device} has no {precision}; take float32 or mixed_bfloat16"
@@ -126,46 +111,6 @@ class Target:
         if "bfloat16" in precision and self.row.half_type.startswith(("fp16", "none")):
             return f"{self.device} has no bfloat16 products; take mixed_float16"
         return None
-
-    def config_text(self) -> str:
-        """XLA's description of a GPU (a GpuTargetConfigProto as text), made from the sheet."""
-        row = self.row
-        major, _, minor = (row.compute_capability or "").partition(".")
-        shared, optin, threads, registers, units = LIMITS[row.compute_capability or ""]
-        known = FIXED | {
-            "shared_memory_per_core": shared,
-            "shared_memory_per_block_optin": optin,
-            "threads_per_core_limit": threads,
-            "registers_per_core_limit": registers,
-            "registers_per_block_limit": registers,
-            "core_count": row.sms,
-            "fpus_per_core": units,
-            "memory_bandwidth": round((row.mem_bw_gbs or 0.0) * 1e9),
-            "l2_cache_size": row.l2_bytes,
-            "clock_rate_ghz": row.clock_ghz,
-            "device_memory_size": row.mem_bytes,
-        }
-        lines = [f"  {name}: {value}" for name, value in known.items()]
-        cudnn = "major: {} minor: {} patch: {}".format(*CUDNN)
-        return "\n".join(
-            [
-                "gpu_device_info {",
-                *lines,
-                f"  cuda_compute_capability {{ major: {major} minor: {minor} }}",
-                "}",
-                'platform_name: "CUDA"',
-                f"dnn_version_info {{ {cudnn} }}",
-                f'device_description_str: "{self.device}"',
-            ]
-        )
-
-
-class CompilerMissingError(StudyError):
-    """XLA's compiler for CUDA is not on this machine, or does not load."""
-
-
-NO_TORCH = "no forecast of PyTorch models"
-NO_COMPILER = "no compiler here makes programs for it, so it has forecasts of PyTorch models alone"
 
 
 def software_of(module: str) -> Software:
@@ -186,22 +131,10 @@ def _target_rows(prices: Path) -> dict[str, HardwareRow]:
     return {name: row for name, row in hardware_rows(prices=prices).items() if row.software}
 
 
-def program_device(target: Target) -> str:
-    """The card whose program is taken for a GPU: of its architecture the one with most memory.
-
-    Taken with a card's own peaks it changes its forecast by 2.4 % at most, and memory by 5 % (an LSTM on 31 cards,
-    MobileNetV2 on 21), but for those of OWN_PROGRAM.
-    """
-    if target.row.compiler != "cuda" or target.device in OWN_PROGRAM:
-        return target.device
-    capability = target.row.compute_capability
-    same = [row for row in target_rows().values() if row.compute_capability == capability]
-    return max((row for row in same if row.device not in OWN_PROGRAM), key=lambda row: row.mem_bytes or 0).device
-
-
 GROUPS: dict[str, Callable[[HardwareRow], bool]] = {
     "all": lambda row: True,
     "gpu": lambda row: row.kind == "gpu",
+    "mac": lambda row: row.vendor == "Apple",
     "tpu": lambda row: row.kind == "tpu",
     "desktop": lambda row: row.card is not None or row.device.startswith(DESKTOP),
     "cloud": lambda row: row.cheapest is not None,
@@ -246,7 +179,9 @@ def targets_in(
     by_label: dict[str, Target] = {}
     for name in names:
         first = find(name, None)
-        if first.kind == "gpu":
+        if first.row.comes_alone:
+            targets = [first]
+        elif first.kind == "gpu":
             targets = [find(name, None if count == 1 else count) for count in counts]
         elif _plain(name) in {_plain(known) for topology in TOPOLOGIES.values() for known in topology.names}:
             targets = [first]
@@ -261,6 +196,20 @@ def all_targets(devices: int = 1, software: Software = "xla") -> list[Target]:
     """Every target of the sheet: so many GPUs, and the smallest slice of each TPU that has as many devices."""
     rows = [name for name, row in target_rows().items() if software in row.software]
     return [target for name in rows if (target := _target(name, devices)) is not None]
+
+
+def usual_precision(target: Target, precision: str = "mixed") -> str:
+    """The number format on a device: mixed, as people train there, is of 16 bits where these have units of their own.
+
+    Single is what frameworks make of float32: TF32 where a GPU has it; a TPU multiplies in bfloat16.
+    """
+    if precision == "single" and target.kind == "gpu":
+        return "tf32" if target.row.tf32_tflops else "float32"
+    if precision not in ("mixed", "single"):
+        return precision
+    row = target.row  # a P100 has faster float16, but XLA no attention in it there
+    faster = (row.half_dense_tflops or 0.0) > (row.fp32_tflops or 0.0) and "no tensor cores" not in row.half_type
+    return target.mixed if target.kind == "tpu" or faster else "float32"
 
 
 def find_target(name: str, devices: int | None = None) -> Target:
@@ -278,8 +227,8 @@ def find_target(name: str, devices: int | None = None) -> Target:
     row = _row_named(name)
     target = _target(row, devices or 1)
     if target is None or (devices is not None and target.devices != devices and devices != 1):
-        gpu = target_rows()[row].kind == "gpu"
-        counts = (*GPU_COUNTS, *NODES) if gpu else [tpu_slice.devices for tpu_slice in _slices(row)]
+        sheet = target_rows()[row]
+        counts = [tpu_slice.devices for tpu_slice in _slices(row)] if sheet.kind == "tpu" else _gpu_counts(sheet)
         raise StudyError(f"{row}: {devices} devices are no machine that is known; {', '.join(map(str, counts))} are")
     return target
 
@@ -299,25 +248,20 @@ def other_targets(name: str) -> list[str]:
 def _target(row: str, devices: int) -> Target | None:
     """So many GPUs of a row, or its smallest slice of at least that many devices; None where there is none."""
     sheet = target_rows()[row]
-    if sheet.kind == "gpu":
-        return Target(row, devices, sheet) if devices in (*GPU_COUNTS, *NODES) else None
+    if sheet.kind != "tpu":
+        return Target(row, devices, sheet) if devices in _gpu_counts(sheet) else None
     chosen = next((tpu_slice for tpu_slice in _slices(row) if tpu_slice.devices >= devices), None)
     return Target(row, chosen.devices, sheet, chosen) if chosen is not None else None
+
+
+def _gpu_counts(row: HardwareRow) -> Sequence[int]:
+    """The numbers in which a GPU comes, in one machine or in several."""
+    return (1,) if row.comes_alone else (*GPU_COUNTS, *NODES)
 
 
 def _slices(row: str) -> list[Topology]:
     """The slices of a TPU, the smallest first."""
     return [topology for topology in TOPOLOGIES.values() if topology.chip == row]
-
-
-def _as_fast_as(row: HardwareRow, rows: Mapping[str, HardwareRow]) -> list[str]:
-    """Return the three devices of the same kind whose float32 peak and memory rate are nearest to those of a row."""
-
-    def rates(one: HardwareRow) -> list[float]:
-        return [math.log(one.fp32_tflops or 1.0), math.log(one.mem_bw_gbs or 1.0)]
-
-    distances = {name: math.dist(rates(row), rates(other)) for name, other in rows.items() if other.kind == row.kind}
-    return sorted(distances, key=lambda name: distances[name])[:3]
 
 
 def _row_named(name: str) -> str:
@@ -340,10 +284,8 @@ def _row_named(name: str) -> str:
         raise StudyError(f"device {name!r}: which one? {', '.join(fitting)}")
     near = get_close_matches(_plain(name), row_of, n=3, cutoff=0.4)
     names = list(dict.fromkeys(row_of[plain] for plain in near)) or ["T4", "A100 SXM 80GB", "H100 SXM", "TPU v5e"]
-    known_row = next((row for row in hardware_rows().values() if _plain(name) in map(_plain, row.names)), None)
-    if known_row is not None:
-        near_rows = ", ".join(_as_fast_as(known_row, rows) or names)
-        raise StudyError(f"device {name!r}: no forecast for it; nearest that have one: {near_rows}")
+    if any(_plain(name) in map(_plain, row.names) for row in hardware_rows().values()):
+        raise StudyError(f"device {name!r}: forecasts are of GPUs and TPUs, and this is a CPU; it can be measured")
     raise StudyError(f"unknown device {name!r}; nearest: {', '.join(names)}")
 
 
@@ -352,6 +294,7 @@ def _fit(words: set[str], own: set[str]) -> bool:
     return words <= own and not (own - words) & OTHER_CARD
 
 
+@cache
 def _plain(name: str) -> str:
     return "".join(re.findall(r"[a-z0-9+]+", re.sub("|".join(FILLER), " ", name.casefold())))
 
@@ -364,29 +307,12 @@ def _words(name: str) -> set[str]:
     return set(re.findall(r"[a-z0-9+]+", text)) - FILLER
 
 
-def environment(compilers: Collection[str]) -> dict[str, str]:
-    """Variables with which a compiler (`cuda`) works on a host without its devices; to be set before JAX is imported.
-
-    CUDA's own assembler and library come from the installed packages, whatever CUDA the machine has or lacks.
-    """
-    variables = {
+def environment() -> dict[str, str]:
+    """Variables with which JAX lowers a step on this CPU; to be set before it is imported."""
+    return {
         "JAX_PLATFORMS": "cpu",
         "KERAS_BACKEND": "jax",
         "TF_CPP_MIN_LOG_LEVEL": "2",
         "CUDA_VISIBLE_DEVICES": "-1",
         "JAX_ENABLE_COMPILATION_CACHE": "false",
     }
-    if "cuda" in compilers and (folder := cuda_folder()) is not None:
-        variables["XLA_FLAGS"] = " ".join([*GPU_FLAGS, *own_flags(), f"--xla_gpu_cuda_data_dir={folder}"])
-    return variables
-
-
-def own_flags() -> list[str]:
-    """The user's XLA_FLAGS, which win over ours: a program depends on them."""
-    return [flag for flag in os.environ.get("XLA_FLAGS", "").split() if "cuda_data_dir" not in flag]
-
-
-def cuda_folder() -> Path | None:
-    """The folder of `nvidia-cuda-nvcc-cu12` with ptxas and libdevice, or None where it is not installed."""
-    folders = (Path(path) / "nvidia" / "cuda_nvcc" for path in sys.path)  # a user's own packages, too
-    return next((folder for folder in folders if (folder / "bin" / "ptxas").is_file()), None)

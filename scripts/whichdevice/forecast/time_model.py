@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.base.errors import StudyError
-from whichdevice.base.sheets.hardware import HardwareRow, measured_rates
+from whichdevice.base.sheets.hardware import HardwareRow, Vendor, hardware_rows, measured_rates
 from whichdevice.base.sheets.tpus import CHIPS
 from whichdevice.forecast.joint import interval, residual
 from whichdevice.forecast.work import LAST, Platform, Work
@@ -43,6 +43,18 @@ MEASURED_HOST_SD = 0.4  # of the host's time on another machine than the one tha
 FED, FED_SD, FED_DEVICES = 12e-3, 1.0, ("TPU v2", "TPU v3")
 DECODE_SD, LOOP_SD = 0.25, 0.35  # of a generated token, and of a loop of unknown length
 RECURRENT_SD = 0.6  # of cuDNN's recurrent layers: 80 % of DeepBench's are 0.6 to 2.9 times their forecasts
+# GPUs without published times of their own make, if not NVIDIA's since Pascal: their libraries are others, too.
+OTHER_MAKE_SD = 0.5
+LAPTOP_SD = 0.3  # of cards whose power and clock the maker of a laptop sets: 35 to 115 W, 1.5 to 2.4 GHz of one chip
+USUAL = ("Pascal", "Volta", "Turing", "Ampere", "Ampere RTX", "Ada", "Hopper", "Blackwell", "Blackwell RTX")
+# Seconds a kernel by Metal. Large products reach 0.65 to 0.81 of the peak, as on other GPUs (M3 Max, M4, M4 Max:
+# zzc0721/torch-performance-test-data); 100 steps of BERT base in float32, of small and large batches, leave 0.1 ms a
+# kernel on M2 Ultra and M3 Pro with PyTorch of 2023, and 0.3 ms on M1 Max and M1 Ultra with that of 2022
+# (lucadiliello/pytorch-apple-silicon-benchmarks).
+METAL_LAUNCH = 2e-4
+# Of RDNA's float32 peak, which counts two operations at once, what libraries can reach: an RX 7900 XTX makes 23 to 27
+# of 61 TFLOP/s (zzc0721/torch-performance-test-data, issues 58 and 103).
+DUAL_ISSUE = 0.5
 # What nobody timed for the fit. Public reports of such steps: 3-D U-Nets take 1.6 to 2 times the forecast; CycleGAN,
 # whose instance norms and reflected edges run in float32 on one image, 1.5 to 4; DETR, which matches boxes on the host,
 # 1.6 to 2.7; nets of hundreds of tiny kernels 2.8.
@@ -75,6 +87,7 @@ CARD_FORMS = re.compile(r" (PCIe|SXM\d?|NVL|\d+GB|Server|Workstation)\b.*")
 SAME_SILICON = {
     "H200": "H100", "GH200": "H100", "A10G": "A10", "GB200": "B200", "RTX 3090 Ti": "RTX 3090",
     "Quadro RTX 6000": "Quadro RTX 8000", "Titan RTX": "Quadro RTX 8000", "RTX 5000 Ada": "L40S",
+    "Radeon PRO W7900": "RX 7900 XTX",
 }  # fmt: skip
 
 
@@ -101,7 +114,8 @@ class Peaks:
     clock: float | None = None
     low_power: float = 0.0  # 1 for a card of LEAST_POWER, 0 from FULL_POWER
     density: float = 0.0  # operations of matrix units per second and watt, by the sheet; 0 where no power is known
-    vendor: str = "NVIDIA"
+    vendor: Vendor = "NVIDIA"
+    generation: str = ""
     measured: tuple[str, ...] = ()
 
     @property
@@ -124,8 +138,8 @@ class Peaks:
         """Chips that hold their clocks in a similar way."""
         if self.platform == "tpu":
             return "TPU"
-        if self.vendor == "AMD":
-            return "AMD"
+        if self.vendor != "NVIDIA":
+            return self.vendor
         return "desktop" if self.device.startswith(("RTX", "GTX", "Titan")) else "data centre"
 
     def class_of(self, pace: str) -> str:
@@ -158,11 +172,14 @@ class Peaks:
             tpu = CHIPS[row.device]
             share = {name: value / tpu.devices for name, value in operations.items()}
             return cls(row.device, "tpu", share, bandwidth / tpu.devices, tpu.link, tpu.clock)
+        if row.generation == "RDNA":
+            operations |= {name: DUAL_ISSUE * operations[name] for name in ("float32", "tf32")}
         shares = measured_shares(row) if measured else {}
         if MATRIX in shares:
             of_matrix = [name for name in ("half", "tf32") if operations[name] > operations["float32"]]
             operations |= {name: operations[name] * shares[MATRIX] for name in of_matrix}
-        watts = row.power_w or CONFLICTING_POWER
+        # a computer's peaks and power are of all that it has
+        watts = row.power_w if row.power_w and row.kind == "gpu" else CONFLICTING_POWER
         low_power = math.log(FULL_POWER / watts) / math.log(FULL_POWER / LEAST_POWER)
         return cls(
             row.device,
@@ -172,7 +189,8 @@ class Peaks:
             (row.link_gbs or 32.0) * 1e9,
             low_power=1.0 if "Max-Q" in row.device else min(1.0, max(0.0, low_power)),
             density=(row.half_dense_tflops or row.fp32_tflops or 0.0) * 1e12 / watts,
-            vendor="AMD" if (row.compute_capability or "").startswith("gfx") else "NVIDIA",
+            vendor=row.vendor,
+            generation=row.generation,
             measured=tuple(shares),
         )
 
@@ -249,6 +267,10 @@ def forecast_step(
     doubts = _doubts(work, parts, fitted, mode, devices)
     shared = math.hypot(residuals.sd_shared, *doubts.values())
     sd_own = math.hypot(residuals.sd_own, *_spreads_of_paces(parts, peaks, fitted))
+    if peaks.platform == "gpu" and not _is_of_timed_make(peaks.generation, tuple(fitted["timed"])):
+        sd_own = math.hypot(sd_own, OTHER_MAKE_SD)
+    if "Laptop" in device.device:
+        sd_own = math.hypot(sd_own, LAPTOP_SD)
     its_host = (FED, FED_SD) if device.device in FED_DEVICES else host or typical_host(work, fitted)
     its_host = its_host[0], math.hypot(its_host[1], *(UNTESTED_SD[kind] for kind in work.untested if kind in BY_HOST))
     low, step, high = interval(middle, math.hypot(shared, sd_own), *its_host)
@@ -269,6 +291,14 @@ def forecast_step(
         known_family=known_family,
         note="; ".join(_notes(work, peaks.chip, family, known_device, known_family, doubts, its_host[0] > middle)),
         parts=parts,
+    )
+
+
+@cache
+def _is_of_timed_make(generation: str, timed: tuple[str, ...]) -> bool:
+    """Whether published times are of such chips, or of their forerunners with the same libraries."""
+    return generation in USUAL or any(
+        row.generation == generation for row in hardware_rows().values() if chip_of(row.device) in timed
     )
 
 
@@ -398,7 +428,7 @@ def at_peaks(work: Work, peaks: Peaks) -> dict[str, float]:
             continue
         if item.operations:
             precision = item.precision
-            if precision == "tf32" and peaks.operations[precision] <= 1.01 * peaks.operations["float32"]:
+            if peaks.operations[precision] <= 1.01 * peaks.operations["float32"]:  # without units of its own
                 precision = "float32"
             name = item.kind if peaks.platform == "tpu" else f"{item.kind} {precision}"
             seconds[name] += item.count * item.operations / peaks.operations[precision]
@@ -424,6 +454,8 @@ def seconds_by_class(work: Work, peaks: Peaks, factors: Mapping[str, float]) -> 
         factor = known * factors[like(name, factors)]
         if name.endswith(PRECISIONS) and pace not in factors and of_class.endswith(peaks.chip_class):
             factor = max(factor, 1 / MAX_OF_PEAK)
+        if name == "launch" and peaks.vendor == "Apple":
+            factor = METAL_LAUNCH
         parts[name] = seconds * factor
     if peaks.through_host and "collective" in parts:
         others = sum(parts.values()) - parts["collective"]

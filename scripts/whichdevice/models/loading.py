@@ -33,6 +33,7 @@ from whichdevice.models.model_file import Adapter, ModelFile, error_line
 from whichdevice.models.objectives import DEFAULT, names
 from whichdevice.models.script.found import Found
 from whichdevice.models.script.look import ScriptAdapter, script_adapter, trains
+from whichdevice.models.shapes import leaves
 from whichdevice.models.torch_model import TorchFile
 from whichdevice.models.workloads.base import Options, Recipe, TrainingWorkload, Workload
 
@@ -189,6 +190,23 @@ class Model:
     def tunable(self) -> bool:
         """Return whether batches and checkpointing may be chosen so that it fits, unless its options say otherwise."""
         return self.address.kind == "hub"
+
+    @property
+    def may_read_options(self) -> bool:
+        """Return whether it may have options: a model file says itself, when it runs, which it never read."""
+        return self.address.kind == "file" or self.declared is not None
+
+    @property
+    def has_sequences(self) -> bool:
+        """Return whether it may read a sequence length; of a person's own file, whether the file speaks of one."""
+        if self.recipe.sequence_length is not None:
+            return True
+        if self.declared is not None:
+            stated = [array for tree in (self.declared.input, self.declared.target) for array in leaves(tree)]
+            if any(None in array.shape for array in stated):
+                return True
+        files = [path for path in self.address.files() if path.suffix == ".py"]
+        return any("sequence_length" in path.read_text(encoding="utf-8", errors="replace") for path in files)
 
     def workload(self, options: Options) -> Workload:
         """Return its workload with these options."""

@@ -5,98 +5,22 @@ the faster one would favour luck. A run that learns is repeated without learning
 comes from the second process, its learning from the first.
 """
 
-import json
-import shutil
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
-from datetime import UTC, datetime
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
-from whichdevice.base.cpu import thread_environment, usable_cores
 from whichdevice.base.errors import StudyError
-from whichdevice.base.files import checksum
 from whichdevice.base.locks import measurement_lock
-from whichdevice.base.memory import available_memory
-from whichdevice.base.supervisor import Finish, end_from_inside, supervise_module
-from whichdevice.measure.backends import backend_class
-from whichdevice.measure.machine.energy import EnergyMeter
-from whichdevice.measure.machine.facts import describe_machine, describe_software
-from whichdevice.measure.machine.noise import NoiseWatch
-from whichdevice.measure.record import Artefact, Attempt, DataFacts, Energy, Record, Request
-from whichdevice.measure.run_end import with_what_was_asked
-from whichdevice.models.counting import counts_folder
-from whichdevice.study.cells import KEY, Run, model_of, parse_run, study_runs
+from whichdevice.measure.record import Attempt, DataFacts, Energy, Record, Request
+from whichdevice.measure.running import fresh_folder, remove_other_folders, run_attempt
+from whichdevice.study.cells import KEY, Run, parse_run, study_runs
 from whichdevice.study.config.load import read_study
 from whichdevice.study.config.model import Study
 from whichdevice.study.prepare import sound_dataset
 from whichdevice.study.records.store import write_record
-from whichdevice.study.request import build_request, dataset_folder, measuring_order, run_code_hash, run_key
+from whichdevice.study.request import build_request, dataset_folder, measuring_order, run_key
 from whichdevice.study.run_progress import Progress
-
-
-class RecordDraft:
-    """A record that grows message by message and can be closed at any point."""
-
-    def __init__(self, study: str, run: str, request: Request, started: datetime) -> None:
-        self._fields: dict[str, Any] = {
-            "study": study,
-            "run": run,
-            "asked": request.model_dump(mode="json"),
-            "started": started,
-        }
-
-    def take(self, message: Mapping[str, Any]) -> None:
-        """Merge a `part` or `append` message; anything else is not for the record."""
-        if message.get("event") == "part":
-            self.merge(message["place"], message["value"])
-        elif message.get("event") == "append":
-            self._fields.setdefault(message["place"], []).append(message["value"])
-
-    def merge(self, place: str, values: Mapping[str, Any]) -> None:
-        """Merge values into one part of the record."""
-        self._fields.setdefault(place, {}).update(values)
-
-    def fill(self, place: str, values: Mapping[str, Any]) -> None:
-        """Merge values into one part of the record, but for those that are there already."""
-        self.merge(place, {**values, **self._fields.get(place, {})})
-
-    def close(self, status: str, reason: str | None, ended: datetime, folder: Path) -> Record:
-        """The finished record; artefacts named by the process are checked into it with their checksums."""
-        files = self._fields.pop("artefacts", {})
-        if status == "out_of_memory":
-            reason = with_what_was_asked(reason, self._fields)
-        artefacts = {
-            name: Artefact(file=f"{folder.name}/{file}", sha256=checksum(folder / file))
-            for name, file in files.items()
-            if (folder / file).is_file()
-        }
-        return Record.model_validate(
-            {**self._fields, "status": status, "reason": reason, "ended": ended, "artefacts": artefacts}
-        )
-
-
-def run_attempt(study: Study, run: str, request: Request, folder: Path, log: Path, progress: Progress) -> Record:
-    """Measure once, whatever becomes of the process; artefacts go to `folder`, output is added to `log`.
-
-    A process killed from outside says nothing of the run: it is started again, and a second kill is a failure.
-    Raises OSError where the disk was full: that is no fact of the run either.
-    """
-    drafts: list[RecordDraft] = []
-
-    def start() -> Finish:
-        if drafts:
-            progress.phase("killed from outside (signal 9): it starts again")
-            shutil.rmtree(folder)
-            folder.mkdir()
-        drafts.append(RecordDraft(study.study, run, request, datetime.now(UTC)))
-        return _supervised(study, request, drafts[-1], folder, log, progress)
-
-    finish, draft = end_from_inside(start, log, folder, log.parent), drafts[-1]
-    draft.fill("memory", {"peak_host": finish.peak_memory})  # of a process that died before it said its own
-    return draft.close(finish.status, finish.reason, datetime.now(UTC), folder)
 
 
 def _sound_data(study: Study, dataset: str) -> tuple[Path, DataFacts]:
@@ -106,51 +30,9 @@ def _sound_data(study: Study, dataset: str) -> tuple[Path, DataFacts]:
     return folder, DataFacts(dataset=info.name, source=info.source, checksum=info.checksum)
 
 
-def _supervised(
-    study: Study, request: Request, draft: RecordDraft, folder: Path, log: Path, progress: Progress
-) -> Finish:
-    threads, model = usable_cores(), model_of(study, request.workload)
-    draft.merge("machine", describe_machine(request.kind, threads).model_dump(mode="json"))
-    software = describe_software(request.backend).model_dump(mode="json")
-    draft.merge("software", {**software, "code_hash": run_code_hash(model, request.backend)})
-    job: dict[str, Any] = {"request": request.model_dump(mode="json"), "threads": threads, "folder": str(folder)}
-    if request.mode is not None:
-        job["counts"] = str(counts_folder(model))
-    if request.dataset is not None:
-        progress.phase("reading its data through")
-        data, facts = _sound_data(study, request.dataset)
-        draft.merge("data", facts.model_dump())
-        job["dataset"] = str(data)
-    job["memory_limit"] = available_memory()
-    environment = {**thread_environment(threads), **backend_class(request.backend).environment(request, threads)}
-    progress.phase("starting")
-
-    reached = ["starting"]
-
-    def on_message(message: dict[str, Any]) -> None:
-        if message["event"] == "progress":
-            progress.phase(message["phase"], message["value"])
-            reached.append(message["phase"])
-        elif message["event"] == "energy":
-            meter.take(message)
-        elif message["event"] == "timed_windows":
-            watch.mark()
-        else:
-            draft.take(message)
-
-    watch = NoiseWatch(threads, request.kind, replicas=request.replicas)
-    meter = EnergyMeter(request.kind, request.replicas)
-    watch.start()
-    meter.start()
-    finish = supervise_module(
-        "whichdevice.measure.process", json.dumps({**job, "started": time.monotonic()}), environment, log,
-        request.timeout, on_message, on_minute=meter.sample, limit_name="measure.timeout",
-    )  # fmt: skip
-    draft.merge("energy", meter.stop().model_dump(mode="json"))
-    draft.merge("noise", watch.stop().model_dump(mode="json"))
-    if finish.status == "timed_out":
-        return replace(finish, reason=f"{finish.reason}, while {reached[-1]}")
-    return finish
+def _attempt_of(study: Study, run: str, request: Request, folder: Path, log: Path, progress: Progress) -> Record:
+    data = None if request.dataset is None else partial(_sound_data, study, request.dataset)
+    return run_attempt(study.study, run, request, folder, log, progress.phase, data)
 
 
 def measure(
@@ -180,11 +62,11 @@ def measure(
         measurement_lock(f"study {study.study}, {run.path}", on_wait or progress.phase),
     ):
         _require_planned(study, run, record_path)  # here: the code may be edited while this process waits
-        with _fresh_folder(record_path.parent) as folder:
-            record = run_attempt(study, run.path, request, folder, log, progress)
+        with fresh_folder(record_path.parent) as folder:
+            record = _attempt_of(study, run.path, request, folder, log, progress)
             record = _repeated(study, request, record, record_path.parent, log, progress)
             write_record(record, record_path)
-        _remove_other_folders(record_path.parent, record)
+        remove_other_folders(record_path.parent, record)
     progress.done(record)
     return record
 
@@ -201,8 +83,8 @@ def _repeated(study: Study, request: Request, first: Record, parent: Path, log: 
     if again is None:
         return with_note(first, why_not)
     progress.phase(f"disturbed ({first.noise.reasons[0]}): it is measured again")
-    with _fresh_folder(parent) as folder:
-        return chosen(first, run_attempt(study, first.run, again, folder, log, progress))
+    with fresh_folder(parent) as folder:
+        return chosen(first, _attempt_of(study, first.run, again, folder, log, progress))
 
 
 def repetition(first: Record, request: Request, wanted: bool) -> tuple[Request | None, str | None]:
@@ -251,23 +133,3 @@ def _with_timing_of(energy: Energy, other: Energy) -> Energy:
     parts |= {name: part for name, part in other.parts.items() if name == "steady"}
     beside = {name: _with_timing_of(part, other.beside.get(name, Energy())) for name, part in energy.beside.items()}
     return energy.model_copy(update={"parts": parts, "beside": beside})
-
-
-@contextmanager
-def _fresh_folder(parent: Path) -> Iterator[Path]:
-    """A folder for artefacts, named by the time, that is removed if no record is made."""
-    folder = parent / datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-    folder.mkdir(parents=True)
-    try:
-        yield folder
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-
-
-def _remove_other_folders(parent: Path, record: Record) -> None:
-    """Remove folders of earlier runs, of attempts that do not count, and empty ones."""
-    kept = {Path(artefact.file).parts[0] for artefact in record.artefacts.values()}
-    for other in parent.iterdir():
-        if other.is_dir() and other.name not in kept:
-            shutil.rmtree(other, ignore_errors=True)

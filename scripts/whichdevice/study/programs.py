@@ -7,7 +7,7 @@ from pathlib import Path
 
 from whichdevice.base.code_hash import content_key
 from whichdevice.base.errors import StudyError
-from whichdevice.forecast.counting import KEPT, Found, count_code_hash, count_steps
+from whichdevice.forecast.counting import KEPT, count_code_hash, count_steps
 from whichdevice.forecast.products import (
     GENERATING,
     CompiledRecord,
@@ -16,8 +16,9 @@ from whichdevice.forecast.products import (
     read_compiled,
     write_compiled,
 )
-from whichdevice.forecast.targets import Target, devices_in, find_target, targets_in
+from whichdevice.forecast.targets import Target, devices_in, find_target, targets_in, usual_precision
 from whichdevice.study.cells import model_of, own_sizes
+from whichdevice.study.claims import claim_requests
 from whichdevice.study.config.model import Study
 
 
@@ -27,6 +28,13 @@ def program_requests(study: Study) -> list[ProgramRequest]:
     Raises StudyError on an unknown device or workload.
     """
     return list({request.path: request for request in _requests(study)}.values())
+
+
+def all_requests(study: Study) -> list[ProgramRequest]:
+    """The study's own programs, and what was published of its workloads; a study without forecasts has none."""
+    own = program_requests(study)
+    modules = {request.module for request in own}
+    return [*own, *claim_requests(modules)] if own else []
 
 
 def study_targets(study: Study) -> list[Target]:
@@ -74,20 +82,6 @@ def _requests(study: Study) -> Iterator[ProgramRequest]:
                 )
 
 
-def usual_precision(target: Target, precision: str = "mixed") -> str:
-    """The number format on a device: mixed, as people train there, is of 16 bits where these have units of their own.
-
-    Single is what frameworks make of float32: TF32 where a GPU has it; a TPU multiplies in bfloat16.
-    """
-    if precision == "single" and target.kind == "gpu":
-        return "tf32" if target.row.tf32_tflops else "float32"
-    if precision not in ("mixed", "single"):
-        return precision
-    row = target.row  # a P100 has faster float16, but XLA no attention in it there
-    faster = (row.half_dense_tflops or 0.0) > (row.fp32_tflops or 0.0) and "no tensor cores" not in row.half_type
-    return target.mixed if target.kind == "tpu" or faster else "float32"
-
-
 def compiled_path(study: Study, request: ProgramRequest) -> Path:
     """Return where the record is or will be, relative to the working directory.
 
@@ -109,16 +103,13 @@ def compile_study(
     paths: Sequence[Path],
     log: Path | None,
     again: bool = False,
-    on_record: Found = lambda *_: None,
-    waits: bool = True,
 ) -> list[CompiledRecord]:
     """Count the study's steps of these records, and write each record as soon as it is known.
 
-    `on_record` is called for each that was made. A record that says how the step was counted stays; with `again`
-    it is made anew as well. Where it `waits`, it does so for a measurement. Raises StudyError on a path
+    A record that says how the step was counted stays; with `again` it is made anew as well. Raises StudyError on a path
     of no program of the study.
     """
-    requests = {compiled_path(study, request): request for request in program_requests(study)}
+    requests = {compiled_path(study, request): request for request in all_requests(study)}
     for path in paths:
         if path not in requests:
             raise StudyError(
@@ -129,11 +120,10 @@ def compile_study(
 
     def write(number: int, record: CompiledRecord) -> None:
         write_compiled(record, missing[number])
-        on_record(number, record)
 
     if log is not None:
         log.parent.mkdir(parents=True, exist_ok=True)
-    return count_steps([requests[path] for path in missing], log, write, waits)
+    return count_steps([requests[path] for path in missing], log, write)
 
 
 def _compiled(path: Path) -> bool:

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from whichdevice.base.code_hash import content_key
 from whichdevice.base.errors import StudyError
-from whichdevice.measure.backends import backend_module
 from whichdevice.measure.record import Request
-from whichdevice.models.loading import Model
+from whichdevice.measure.running import run_code_hash
 from whichdevice.study.cells import Run, model_of
 from whichdevice.study.config.model import Source, Study
 from whichdevice.study.prepare import recipe_key
@@ -22,8 +21,6 @@ def dataset_of(study: Study, workload: str) -> str | None:
 
 
 DATASETS = Path("results/datasets")
-
-
 
 
 def dataset_folder(study: Study, dataset: str) -> Path:
@@ -49,12 +46,6 @@ def run_key(study: Study, run: Run) -> str:
 def planned_record(study: Study, run: Run) -> str:
     """Return where the run's record is or will be, relative to the working directory."""
     return f"{study.root}/{OWN}/{run.path}/{run_key(study, run)}/{RECORD}"
-
-
-@cache
-def run_code_hash(model: Model, backend: str) -> str:
-    """Hash of the code that a run of this model on this backend executes."""
-    return model.hash("whichdevice.measure.process", backend_module(backend, model.framework))
 
 
 @cache

@@ -31,10 +31,11 @@ from whichdevice.apps.commands.values import (
 )
 from whichdevice.base.errors import StudyError
 from whichdevice.decide.decide import DEADLINE_HOURS
-from whichdevice.study.config.model import FORECAST_DEVICES
+from whichdevice.forecast.targets import FORECAST_DEVICES
 
 if TYPE_CHECKING:
-    from whichdevice.apps.questions.one_model import OneModel, Question
+    from whichdevice.apps.questions.one_model import OneModel
+    from whichdevice.apps.questions.question import Question
     from whichdevice.base.sheets.hardware import Software
     from whichdevice.decide import Answer, Wants
     from whichdevice.forecast.targets import Target
@@ -66,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--no-measuring", action="store_true", help="answer from forecasts alone")
     add("--largest", action="store_true", help="also find the largest and the cheapest batch that fit; takes longer")
     add("--longest", action="store_true", help="also find the longest context that fits, of a language model")
-    add("--all", action="store_true", help="show devices that are dearer and slower, too, and kWh of the whole")
+    add("--why", action="store_true", help="also how it is known: every device, memory, prices, kWh")
     add("--json", action="store_true", help="print the answer as JSON")
     add("--html", type=Path, metavar="PAGE", help="also write the answer as a page")
 
@@ -92,7 +93,7 @@ def mode_of(text: str) -> str:
 OPTION_HELP = "of the model's file or name, e.g. method=lora, objective=dpo; repeatable"
 PRECISION_HELP = "float32, tf32, mixed_bfloat16, ...; default: the script's, else mixed"
 GPUS_HELP = "numbers up to 512, with commas: 1,4,8; auto: every one; default: as needed"
-DEVICES_HELP = "L4,T4; groups: tpu, gpu, free, desktop, cloud, all; default: common ones"
+DEVICES_HELP = "L4,T4; groups: tpu, gpu, mac, free, desktop, cloud, all; default: common ones"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -104,12 +105,12 @@ def run(args: argparse.Namespace) -> int:
         raise StudyError(f"--html {args.html}: no folder {args.html.absolute().parent}")
     if args.longest and (args.mode != "train" or language_model(args.model) is None):
         raise StudyError("--longest: is for a language model of Hugging Face (hf:NAME) that is trained")
-    return show(question_of(args), args.html, args.json, Screen(args.all))
+    return show(question_of(args), args.html, args.json, Screen(args.why))
 
 
 def question_of(args: argparse.Namespace) -> "Question":
     """Return the question of a command line; raises StudyError on a value that is none of its kind."""
-    from whichdevice.apps.questions.one_model import Question
+    from whichdevice.apps.questions.question import Question
     from whichdevice.models.loading import Model
 
     return Question(
@@ -138,12 +139,12 @@ def show(question: "Question", page: Path | None, as_json: bool, screen: "Screen
         from whichdevice.study.report.page import render
         from whichdevice.study.report.verdict import answer_parts
 
-        render("ask.html", page, answers=[answer_parts(answer, screen.everything) for answer in answers])
+        render("ask.html", page, answers=[answer_parts(answer) for answer in answers])
     if as_json:
         plain = [words.as_json(answer) for answer in answers]
         print(json.dumps(plain[0] if len(plain) == 1 else plain, indent=1))
         return 0
-    below = [f"This machine's time is of {asked.kept_from}."] * bool(asked.kept_from)
+    below = [f"This machine's time is of {asked.here.kept_from}."] * bool(asked.here.kept_from)
     screen.show(answers, below + [f"Page: {page}"] * bool(page), asked.left.rows)
     return 0
 
@@ -156,11 +157,13 @@ def answered(question: "Question", screen: "Screen | None" = None) -> "tuple[One
     from whichdevice.apps.questions.one_model import OneModel
     from whichdevice.apps.questions.requirements import require
     from whichdevice.decide.words import lines
+    from whichdevice.forecast.known import known_steps
     from whichdevice.forecast.targets import software_of
 
     software = software_of(question.model.text)
     targets = targets_of(question.devices, question.gpus or (1,), software)
-    require(question.model.address)
+    if not any(known_steps(question.model.text)):
+        require(question.model.address)
     question = replace(question, model=looked_at(question.model, question.script_arguments))
     check_size(question)
     counts = question.counts
@@ -169,36 +172,38 @@ def answered(question: "Question", screen: "Screen | None" = None) -> "tuple[One
         targets = [target for target in several if target.rented_together]
     asked = OneModel(question, targets, counts)
 
-    def first(paths: Sequence[Path]) -> None:
-        if screen is not None and (early := asked.answers([], paths)):
+    def first() -> None:
+        if screen is not None and (early := asked.answers()):
             screen.show(early, ["A first answer, from forecasts alone."], asked.left.rows)
 
-    compiled = asked.forecast(first if screen is not None else None)
+    asked.forecast(None if screen is None else first)
     if question.gpus is None and counts == (1,) and software == "eager" and question.mode == "train":
-        asked, compiled = with_more_gpus(asked, compiled, software)
+        asked = with_more_gpus(asked, software)
     if question.measuring:
-        first(compiled)
-    answers = asked.answers(asked.measure(compiled) if question.measuring else [], compiled)
+        first()
+        asked.measure()
+    answers = asked.answers()
     if all(answer.pick is None and not answer.fits_nowhere for answer in answers):
         raise StudyError(lines(answers[0])[0] if answers else f"{question.model}: no device has an answer")
     return asked, answers
 
 
-def with_more_gpus(asked: "OneModel", compiled: list[Path], software: "Software") -> "tuple[OneModel, list[Path]]":
-    """Return the question about several GPUs and its records, where one is too small or too late; else the same."""
+def with_more_gpus(asked: "OneModel", software: "Software") -> "OneModel":
+    """Return the question about several GPUs, forecast, where one is too small or too late; else the same."""
     from whichdevice.apps.questions.one_model import OneModel
 
-    answers = asked.answers([], compiled)
+    answers = asked.answers()
     several = gpus_needed(asked.question, answers)
     if not several:
-        return asked, compiled
+        return asked
     small = {card for answer in answers for card in too_small(answer)}
     # A card without bfloat16 needs traces in another number format: where it is too small, leave it out.
     usual = [one for one in asked.targets if one.device not in small or not one.refusal("bfloat16", software)]
     names = [one.device for one in usual or asked.targets]
     clusters = [target for target in targets_of(names, several, software) if target.rented_together]
-    asked = OneModel(asked.question, clusters, several, left=asked.left)
-    return asked, asked.forecast()
+    asked = OneModel(asked.question, clusters, several, asked.left, known=asked.known)
+    asked.forecast()
+    return asked
 
 
 def gpus_needed(question: "Question", answers: "Sequence[Answer]") -> list[int]:
@@ -269,16 +274,16 @@ def check_size(question: "Question") -> None:
 class Screen:
     """The answer on standard output; on a terminal the next one is drawn over the last."""
 
-    def __init__(self, everything: bool) -> None:
+    def __init__(self, why: bool) -> None:
         self.live = sys.stdout.isatty()
-        self.everything, self._drawn, self._rows = everything, 0, 0
+        self.why, self._drawn, self._rows = why, 0, 0
 
     def show(self, answers: "Sequence[Answer]", below: Sequence[str], rows: int = 0) -> None:
         """Print answers, and lines that go below them; `rows` of the terminal have other lines since the first."""
-        from whichdevice.decide.table import text
+        from whichdevice.decide.words import text
 
         size = get_terminal_size((100, 40))
-        texts = [text(answer, size.columns, self.everything) for answer in answers]
+        texts = [text(answer, size.columns, self.why, len(below)) for answer in answers]
         parts = [line for lines in texts for line in [*lines, ""]]
         lines = [*parts[:-1], *below]
         up = self._drawn + rows - self._rows

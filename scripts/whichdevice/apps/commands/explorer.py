@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _served(name: str) -> Sequence[str]:
     """Return what `serve` says of a language model at a usual load; nothing of others, and of short ones."""
     from whichdevice.apps.questions.serving import ServingQuestion, ask_serving
-    from whichdevice.decide.serving_words import lines, title
+    from whichdevice.decide.words import lines, title
     from whichdevice.forecast.serving.forecast import Load
     from whichdevice.models.hugging_face import PREFIX, known_models
     from whichdevice.models.served import served_model

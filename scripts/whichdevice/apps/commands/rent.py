@@ -15,7 +15,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from whichdevice.apps.commands.ask import add_step_arguments, looked_at
 from whichdevice.apps.commands.plan import add_arguments as add_config
@@ -25,7 +25,9 @@ from whichdevice.base.errors import StudyError
 from whichdevice.base.files import write_atomically
 from whichdevice.base.sheets.tpus import CHIPS
 from whichdevice.base.terminal import agree
-from whichdevice.forecast.targets import GPU_COUNTS, Target, find_target
+from whichdevice.decide.prices import hour_of
+from whichdevice.forecast.targets import GPU_COUNTS, Target, find_target, usual_precision
+from whichdevice.models.framework import KERAS
 from whichdevice.study.config.load import check_yaml
 from whichdevice.study.planning.study_plan import StudyPlan, plan_study
 
@@ -90,9 +92,8 @@ def run(args: argparse.Namespace) -> int:
 
 def model_study(args: argparse.Namespace) -> dict[str, Any]:
     """Return the config that measures one model's step on a rented device, unless asked in the usual number format."""
-    from whichdevice.apps.questions.one_model import Question, check_mode, config_name, script_precision, step_settings
+    from whichdevice.apps.questions.question import Question, check_mode, config_name, script_precision
     from whichdevice.models.loading import Model
-    from whichdevice.study.programs import usual_precision
 
     target, model = find_target(args.on), looked_at(Model.read(args.model), args.passed_on)
     batch, length = at_least_one("--batch", args.batch), at_least_one("--sequence-length", args.sequence_length)
@@ -100,13 +101,18 @@ def model_study(args: argparse.Namespace) -> dict[str, Any]:
     check_mode(model, args.mode)
     precision = usual_precision(target, args.precision or script_precision(model))
     name = config_name(model)
+    workload = {
+        "module": model.text, "batch_size": question.batch_size(), "mode": question.mode,
+        "options": dict(question.options), "sequence_length": question.length, "precision": [precision],
+        **({"backend": "jax"} if question.mode == "generate" and model.framework == KERAS else {}),
+    }  # fmt: skip
     return {
         "study": f"rent_{name}",
         "devices": {target.kind: {"kind": target.kind, "replicas": target.devices, "hardware": target.device}},
         "train": {"epochs": 0},
         "data": {"source": "standin"},
         "forecast": {"devices": []},
-        "workloads": {name: step_settings(question) | {"precision": [precision]}},
+        "workloads": {name: workload},
     }
 
 
@@ -131,12 +137,14 @@ def set_price(args: argparse.Namespace, target: Target) -> str:
     Raises StudyError where that is too short to measure, or no price is known.
     """
     at_least_one("--max-hours", args.max_hours)
-    offer = (target.row.cheapest_of("spot") if args.spot else None) or target.row.cheapest
-    if offer is None:
+    markets: list[Literal["spot", "on_demand"]] = ["spot", "on_demand"] if args.spot else ["on_demand"]
+    prices = [hour_of(target.row, target.devices, market).price for market in markets]
+    price = next((one for one in prices if one.lowest is not None), None)
+    if price is None or price.lowest is None:
         if args.max_usd is not None:
             raise StudyError("rent: --max-usd needs a price, and none is known: use --max-hours")
         return f"unknown (config/prices.csv has none for {target.device})"
-    usd = target.chips * offer.usd_per_hour
+    usd = price.lowest
     if args.max_usd is not None:
         hours = args.max_usd / usd
         if hours < LEAST_HOURS:
@@ -144,7 +152,7 @@ def set_price(args: argparse.Namespace, target: Target) -> str:
             raise StudyError(f"rent: --max-usd {args.max_usd:g} is {60 * hours:.0f} min; {least}")
         args.max_hours = min(args.max_hours, hours)
     cost = f"about {usd:.2f} USD an hour, at most {usd * args.max_hours:.2f} USD in all"
-    source = f"{offer.offer.replace('_', ' ')}, config/prices.csv: {offer.words}"
+    source = f"{price.kind.replace('_', ' ')}, config/prices.csv: {price.source}"
     return f"{cost} ({source}; an estimate, disk and traffic come on top)"
 
 

@@ -7,6 +7,7 @@ examples:
 """
 
 import argparse
+import json
 import os
 import re
 from pathlib import Path
@@ -28,7 +29,7 @@ UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0}
 MIN_UNIT = 20.0  # seconds from which on a time needs its unit: milliseconds are likely meant
 MAX_SECONDS, MAX_TOKENS = 3600.0, 10_000_000
 FORMATS = ("bf16", "fp8", "int8", "awq", "gptq", "nvfp4", "mxfp4", "q4_k_m", "q5_k_m", "q6_k", "q8_0")
-OF_LANGUAGE_MODELS = ("tokens", "ttft", "tpot", "weights", "gpus", "longest")
+OF_LANGUAGE_MODELS = ("tokens", "ttft", "tpot", "weights", "gpus")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,10 +45,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text("--tpot", metavar="TIME", help=f"from token to token, for nine in ten requests; default: {TPOT}")
     text("--weights", metavar="FORMAT", help=f"of {', '.join(FORMATS)}; default: as published")
     text("--gpus", metavar="N", help="GPUs that share a model, with commas; default: 1,2,4,8")
-    text("--longest", action="store_true", help="also show the longest context that fits")
     made = parser.add_argument_group("images and videos").add_argument
     usual = "; ".join(f"{time} ({makes})" for makes, time in LATENCY.items())
     made("--latency", metavar="TIME", help=f"of a whole one, for nine in ten; default: {usual}")
+    add("--why", action="store_true", help="also how it is known: every device, its memory, prices, what columns mean")
     add("--json", action="store_true", help="print the answer as JSON, with all devices")
     add("--html", type=Path, metavar="PAGE", help="also write the answer as a page")
 
@@ -57,22 +58,22 @@ def run(args: argparse.Namespace) -> int:
     from whichdevice.base.cpu import thread_environment, usable_cores
 
     os.environ.update(thread_environment(usable_cores()))  # before NumPy is imported: its calibration uses every core
-    from whichdevice.decide import serving_words as words
+    from whichdevice.decide import words
 
     if args.html is not None and not args.html.absolute().parent.is_dir():
         raise StudyError(f"--html {args.html}: no folder {args.html.absolute().parent}")
     answer = served(args)
     if answer.pick is None:
-        raise StudyError(words.nothing(answer))
+        raise StudyError(words.lines(answer)[0])
     if args.html is not None:
         from whichdevice.study.report.page import render
         from whichdevice.study.report.serving_pictures import pictures
 
         render("ask.html", args.html, answers=[words.page_parts(answer, pictures(answer))])
     if args.json:
-        print(words.as_json(answer))
+        print(json.dumps(words.as_json(answer), indent=1))
     else:
-        print("\n".join(words.text(answer, get_terminal_size((100, 40)).columns, args.longest)))
+        print("\n".join(words.text(answer, get_terminal_size((100, 40)).columns, args.why)))
     return 0
 
 

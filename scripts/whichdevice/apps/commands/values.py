@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from whichdevice.base.errors import StudyError
+from whichdevice.base.numbers import plain_from_text
 
 LARGEST, LARGEST_USD, LARGEST_TIME = 1e18, 1e6, 1e9  # beyond them a number is a slip
 NUMBER = r"[0-9]+\.?[0-9]*|\.[0-9]+"
@@ -49,13 +50,11 @@ def gpu_counts(text: str) -> tuple[int, ...]:
 
 
 def given_options(given: list[str]) -> dict[str, Any]:
-    """Return KEY=VALUE of the command line as the config's `options`; raises StudyError."""
-    from whichdevice.study.config.load import parse_yaml
-
+    """Return KEY=VALUE of the command line as the options of a model's file; raises StudyError."""
     options = {}
     for pair in given:
         key, equals, text = pair.partition("=")
         if not equals or not key:
             raise StudyError(f"--option {pair}: needs KEY=VALUE, e.g. layers=2")
-        options[key] = parse_yaml(text, f"--option {pair}")
+        options[key] = plain_from_text(text)
     return options

@@ -21,16 +21,12 @@ from whichdevice.decide import Answer, Wants
 from whichdevice.decide.decide import MILLION, amount_of, decide
 from whichdevice.decide.rows import works
 from whichdevice.forecast import tpu
+from whichdevice.forecast.answer import forecast_of
 from whichdevice.forecast.count.kept import StepCount, record_on
 from whichdevice.forecast.products import CompiledRecord, ProgramRequest
-from whichdevice.forecast.targets import Target, all_targets
+from whichdevice.forecast.targets import Target, all_targets, usual_precision
 from whichdevice.forecast.torch.facts import facts_on, outcome, way_on, work_of
 from whichdevice.forecast.work import Software, Work
-from whichdevice.study.programs import usual_precision
-from whichdevice.study.tables.base import table
-from whichdevice.study.tables.costs import COSTS_COLUMNS, priced_cells
-from whichdevice.study.tables.forecasts import priced_forecasts
-from whichdevice.study.tables.summary import SUMMARY_COLUMNS
 
 UNTRACED = "this page has not computed such a step there; whichdevice ask forecasts it, from a file of the model"
 NO_HALF = "they have no fast products in 16 bits, which such a training is in"
@@ -71,9 +67,8 @@ def answer_for(
 ) -> Answer:
     """Return the answer that `ask NAME --no-measuring` has on a typical host, for all devices that can take it."""
     records = [record_for(model, training, batch, target) for target in devices]
-    forecasts = priced_forecasts([record for record in records if record is not None], sheet)
-    nothing_measured = priced_cells(table([], SUMMARY_COLUMNS), table([], COSTS_COLUMNS))
-    [work] = works(nothing_measured, forecasts, {}, sheet)
+    forecasts = [forecast_of(record) for record in records if record is not None]
+    [work] = works([], forecasts, {}, sheet)
     work = replace(work, tokens=model.tokens, unit=model.unit)
     wants = Wants(examples=MILLION)
     return decide(work, wants, amount_of(work, wants))

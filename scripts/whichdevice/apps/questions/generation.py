@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from whichdevice.apps.questions.serving import most_servers, price_of, rows_named
 from whichdevice.decide.decide import DRAWS
+from whichdevice.decide.rows import DOES_NOT_FIT, FORECAST
 from whichdevice.decide.serving import ServerRow, Serving, decide
 from whichdevice.forecast.serving.forecast import Load
 from whichdevice.forecast.serving.generators import Generating, capacity
@@ -35,8 +36,9 @@ def _row(one: Generating, load: Load, prices: Mapping[str, float]) -> ServerRow:
     row, memory = one.row, one.memory()
     weights = sum(size for name, size in memory.items() if name != "values")
     server = ServerRow(
-        row.device, 1, row.kind, "bf16", ENGINE, one.tested, one.fits, {"weights": weights, **memory},
-        memory_of(row), one.available, price=price_of(row, 1, prices), most_servers=most_servers(row, 1),
+        row.device, row.kind, FORECAST if one.fits else DOES_NOT_FIT, ENGINE, "bf16", tested=one.tested, fits=one.fits,
+        memory_available=one.available, memory_whole=memory_of(row), memory_parts={"weights": weights, **memory},
+        rented=True, most_servers=most_servers(row, 1), **vars(price_of(row, 1, prices)),
     )  # fmt: skip
     if not one.fits:
         return server

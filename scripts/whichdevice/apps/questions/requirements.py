@@ -1,7 +1,6 @@
 """The packages that an answer needs, named with one command before anything runs."""
 
 import ast
-import platform
 import re
 import shlex
 import sys
@@ -19,7 +18,6 @@ from whichdevice.models.script.stand_ins import LOGGING, WRAPPING
 
 # As envs/jax.in.
 FORECASTS = {KERAS: ("keras==3.15.*", "jax==0.10.*"), JAX: ("keras==3.15.*", "jax==0.10.*"), TORCH: ("torch",)}
-GPU = ("jax-cuda12-pjrt==0.10.*", "nvidia-cuda-nvcc-cu12==12.9.*")
 PIP_NAMES = {
     "PIL": "pillow", "cv2": "opencv-python", "sklearn": "scikit-learn", "yaml": "pyyaml", "skimage": "scikit-image",
 }  # fmt: skip
@@ -32,8 +30,7 @@ def require(address: Address) -> None:
     """Raise StudyError where the answer for this model needs packages that this environment lacks; it names all."""
     _refuse_bitsandbytes(address)
     framework = needed_framework(address)
-    needed = (*FORECASTS[framework], *(GPU if framework != TORCH else ()))
-    missing = [name for name in needed if not _installed(name.partition("=")[0]) and _exists(name)]
+    missing = [name for name in FORECASTS[framework] if not _installed(name.partition("=")[0])]
     if address.kind == "hub":
         libraries = ["transformers", *(["diffusers"] if diffusion_name(address.function) else [])]
         missing += [library for library in libraries if find_spec(library) is None]
@@ -115,12 +112,6 @@ def _installed(package: str) -> bool:
         return bool(version(package))
     except PackageNotFoundError:
         return False
-
-
-def _exists(requirement: str) -> bool:
-    """Whether a package exists for this system: the compilers do for Linux on x86-64 alone."""
-    everywhere = requirement.startswith(("keras", "torch", "jax=="))
-    return everywhere or (sys.platform == "linux" and platform.machine() == "x86_64")
 
 
 def _pip() -> list[str]:

@@ -6,27 +6,19 @@ Nothing but this machine's memory rate is measured.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
 from whichdevice.base.errors import StudyError
 from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
-from whichdevice.base.sheets.prices import USD_PER_KWH
 from whichdevice.base.sheets.tpus import CHIPS, devices_of
-from whichdevice.decide.serving import (
-    CHEAPER,
-    MAX_SERVERS,
-    Files,
-    ServerPrice,
-    ServerRow,
-    Serving,
-    decide,
-    with_formats,
-)
+from whichdevice.decide.energy import metered
+from whichdevice.decide.prices import Priced, electricity, hour_of, own_price
+from whichdevice.decide.rows import DOES_NOT_FIT, FORECAST
+from whichdevice.decide.serving import CHEAPER, MAX_SERVERS, Files, ServerRow, Serving, decide, with_formats
 from whichdevice.forecast.serving.forecast import TESTED, Load, ServingForecast, serve_all
 from whichdevice.forecast.serving.server import Server, memory_of
-from whichdevice.forecast.targets import GROUPS, find_target
+from whichdevice.forecast.targets import GROUPS, find_target, target_rows
 from whichdevice.models.served import WEIGHT_FORMATS, ServedModel, WeightFormat
 
 GPU_COUNTS = (1, 2, 4, 8)
@@ -53,8 +45,7 @@ OLD_TPUS = ("TPU v2", "TPU v3")  # which no engine of these serves on
 # What somebody runs together: so many cards of a kind, or computers; of GPUs with links of their own MAX_SERVERS.
 MAX_DESKTOP, MAX_PCIE_CARDS, MAX_COMPUTERS = 16, 64, 4
 PCIE_GBS = 64
-YEARS_HOURS = 3 * 8766.0  # over which a computer is paid
-HERE, HERE_WATTS = "this machine", 100.0
+HERE = "this machine"
 
 
 @dataclass(frozen=True)
@@ -115,45 +106,29 @@ def _runs(row: HardwareRow, kept: WeightFormat) -> bool:
     """Whether the engine has kernels for this format on this device."""
     if _engine(row, kept) == LLAMA_CPP:
         return True
-    capability = row.compute_capability or ""
-    if capability.startswith("gfx"):
+    if row.vendor == "AMD":
         return kept.name in AMD_FORMATS
     if row.kind == "tpu":
         return kept.name in TPU_FORMATS and row.device not in OLD_TPUS
-    return bool(capability) and float(capability) >= MIN_CAPABILITY[kept.name]
+    return row.vendor == "NVIDIA" and float(row.compute_capability or 0) >= MIN_CAPABILITY[kept.name]
 
 
 def rows_named(names: Sequence[str] | None) -> list[HardwareRow]:
-    """Return rows of the sheet for names and groups; those that serve alone are known here, too."""
-    sheet = hardware_rows()
+    """Return rows of the sheet for names and groups; None stands for common ones."""
     if names is None:
+        sheet = hardware_rows()
         return [sheet[name] for name in (*DEVICES, *COMPUTERS) if name in sheet]
-    rows: dict[str, HardwareRow] = {}
-    for name in names:
-        rows |= {row.device: row for row in _named(name, sheet)}
-    return list(rows.values())
+    return list({row.device: row for name in names for row in _named(name)}.values())
 
 
 def device_named(name: str) -> str:
     """Return the row of the sheet that a name means; raises StudyError."""
-    return next(iter(_named(name, hardware_rows()))).device
+    return next(iter(_named(name))).device
 
 
-def _named(name: str, sheet: Mapping[str, HardwareRow]) -> Iterable[HardwareRow]:
-    plain = name.strip().casefold()
-    shared = {known.casefold(): row for row in sheet.values() if row.kind == "unified" for known in row.names}
-    if plain in shared:
-        return [shared[plain]]
-    if plain == "mac":
-        return [row for row in sheet.values() if row.device.startswith("Apple")]
-    if plain in GROUPS:
-        group = GROUPS[plain]
-        return [row for row in sheet.values() if (row.software or row.kind == "unified") and group(row)]
-    try:
-        return [find_target(name).row]
-    except StudyError as error:
-        near = get_close_matches(plain, shared, 1, 0.7)
-        raise StudyError(f"{error}; or {shared[near[0]].device}?" if near else str(error)) from None
+def _named(name: str) -> list[HardwareRow]:
+    group = GROUPS.get(name.strip().casefold())
+    return [find_target(name).row] if group is None else [row for row in target_rows().values() if group(row)]
 
 
 def _forecast(
@@ -164,7 +139,7 @@ def _forecast(
         Server(question.model, row, count, kept, engine=_engine(row, kept))
         for row, kept in rows
         for count in _counts(question, row)
-        if _costs(question, row, count) <= most
+        if (price_of(row, count, question.prices).usd_per_hour or math.inf) <= most
     ]
     return [_row(question, forecast) for forecast in serve_all(servers, question.load)]
 
@@ -190,16 +165,18 @@ def _row(question: ServingQuestion, forecast: ServingForecast) -> ServerRow:
     server = forecast.server
     row = server.row
     return ServerRow(
-        device=row.device,
-        count=server.count,
-        kind=row.kind,
-        weights=server.weights.name,
-        engine=server.engine,
+        row.device,
+        row.kind,
+        FORECAST if forecast.fits else DOES_NOT_FIT,
+        server.engine,
+        server.weights.name,
+        server.count,
         tested=forecast.source == TESTED,
         fits=forecast.fits,
-        memory=forecast.memory,
-        device_memory=memory_of(row),
-        available=server.usable,
+        memory_available=server.usable,
+        memory_whole=memory_of(row),
+        memory_parts=forecast.memory,
+        rented=row.device != HERE,
         max_requests=forecast.max_requests,
         max_context=min(server.max_context, question.model.longest),
         capacity=forecast.capacity,
@@ -207,9 +184,8 @@ def _row(question: ServingQuestion, forecast: ServingForecast) -> ServerRow:
         first_token=forecast.first_token,
         ttft=forecast.ttft,
         tpot=forecast.tpot,
-        price=price_of(row, server.count, question.prices),
-        here=row.device == HERE,
         most_servers=most_servers(row, server.count),
+        **vars(price_of(row, server.count, question.prices)),
     )
 
 
@@ -224,33 +200,11 @@ def most_servers(row: HardwareRow, count: int) -> int:
     return max(1, cards // count) if by_pcie else MAX_SERVERS
 
 
-def price_of(row: HardwareRow, count: int, prices: Mapping[str, float]) -> ServerPrice | None:
-    """Return the user's own price, else the market's; of a computer a share of its price and its electricity."""
-    chips = math.ceil(count / devices_of(row.device))  # a price is of a TPU's chip
-    if row.device in prices:
-        usd = prices[row.device] * chips
-        return ServerPrice(usd, usd, usd, "your price")
-    if row.device == HERE:
-        usd = HERE_WATTS / 1000 * USD_PER_KWH
-        return ServerPrice(usd, usd, usd, "electricity")
-    if row.kind == "unified":
-        if row.card is None:
-            return None
-        usd = row.card.usd / YEARS_HOURS + (row.power_w or HERE_WATTS) / 1000 * USD_PER_KWH
-        return ServerPrice(usd, usd, usd, row.card.source, row.card.usd)
-    market = row.market()
-    if market is None:
-        return None
-    return ServerPrice(
-        market.usd_per_hour * chips, market.low * chips, market.high * chips, market.words,
-        provider=market.lowest.provider, lowest=market.lowest.usd_per_hour, providers=market.providers,
-    )  # fmt: skip
-
-
-def _costs(question: ServingQuestion, row: HardwareRow, count: int) -> float:
-    """USD an hour of one server; infinite without a price."""
-    price = price_of(row, count, question.prices)
-    return math.inf if price is None else price.usd
+def price_of(row: HardwareRow, count: int, prices: Mapping[str, float]) -> Priced:
+    """Return the price of an hour: the user's own of a device, or of a TPU's chip, else the usual one."""
+    priced = electricity(metered(None, "cpu")) if row.device == HERE else hour_of(row, count)
+    usd = prices.get(row.device)
+    return priced if usd is None else own_price(priced, usd * math.ceil(count / devices_of(row.device)))
 
 
 def _this_machine() -> HardwareRow:

@@ -1,7 +1,7 @@
 """The hardware sheet, written by people: what a device can do, with sources. Each row has its offers of prices.csv.
 
-config/hardware.csv has a row for each device: peaks, memory and power, and for each GPU what XLA's compiler must know
-of it. A row has its offers, the machines that it comes with and, where people buy it, its card.
+config/hardware.csv has a row for each device: peaks, memory, power, and what a driver says of a GPU. A row has its
+offers, the machines that it comes with and, where people buy it, its card.
 """
 
 import csv
@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator
 
 from whichdevice.base.errors import StudyError, did_you_mean
 from whichdevice.base.files import CONFIG
@@ -21,20 +21,40 @@ from whichdevice.base.sheets.tpus import devices_of
 
 HARDWARE = CONFIG / "hardware.csv"
 MEASURED = CONFIG / "measured_rates.csv"
-CUDA_COLUMNS = ("compute_capability", "sms", "clock_ghz", "mem_bytes", "l2_bytes", "mem_bw_gbs", "fp32_tflops")
-Software = Literal["xla", "eager", "torch.compile"]
+Software = Literal["xla", "eager"]
+Vendor = Literal["NVIDIA", "AMD", "Intel", "Apple", "Google", ""]
+GENERATIONS: tuple[tuple[str, str, Vendor], ...] = (  # by how their compute capability begins
+    ("10.", "Blackwell", "NVIDIA"),
+    ("12.", "Blackwell RTX", "NVIDIA"),
+    ("9.", "Hopper", "NVIDIA"),
+    ("8.9", "Ada", "NVIDIA"),
+    ("8.6", "Ampere RTX", "NVIDIA"),
+    ("8.", "Ampere", "NVIDIA"),
+    ("7.5", "Turing", "NVIDIA"),
+    ("7.", "Volta", "NVIDIA"),
+    ("6.", "Pascal", "NVIDIA"),
+    ("3.", "Kepler", "NVIDIA"),
+    ("gfx9", "CDNA", "AMD"),
+    ("gfx", "RDNA", "AMD"),
+    ("acm", "Alchemist", "Intel"),
+)
+# Of a computer's memory, what its GPU may take: Metal's recommendedMaxWorkingSetSize is 0.66 of 32 GB, 0.75 of 64 and
+# 0.78 of 48 (torch.mps.recommended_max_memory in public reports). PyTorch takes more, and is slow then: macOS swaps.
+UNIFIED = 0.75
 
 _Row = TypeVar("_Row", bound=BaseModel)
 _OfDevice = TypeVar("_OfDevice", Offer, Card, Machine)
 
 
 class HardwareRow(BaseModel):
-    """A device of the sheet; a `unified` one is a computer whose GPU shares its memory, asked about for serving alone.
+    """A device of the sheet; a `unified` one is a computer whose GPU shares its memory.
 
     Peaks are dense, in TFLOP/s; `half_type` names the 16-bit formats that reach theirs.
-    `mem_gb` is what the vendor says, `mem_bytes` what the driver reports, `link_gbs` bytes from one GPU to the others
-    in one direction, by links of their own or by PCIe with 16 lanes (16, 32, 64), `skypilot` the name by which SkyPilot
-    rents it, `matches` a pattern of the names that drivers give it. `also` holds other names, separated by ";".
+    `mem_gb` is what the vendor says, `mem_bytes` what the driver reports, as `compute_capability` (of AMD the target of
+    its compiler, of Intel the name of its architecture), `sms` and `clock_ghz`. `link_gbs` are bytes from one GPU to
+    the others in one direction, by links of their own or by PCIe with 16 lanes (16, 32, 64), `skypilot` the name by
+    which SkyPilot rents it, `matches` a pattern of the names that drivers give it. `also` holds other names, separated
+    by ";".
     """
 
     model_config = ConfigDict(frozen=True)
@@ -52,15 +72,12 @@ class HardwareRow(BaseModel):
     link_gbs: Amount | None = None
     power_w: Amount | None = None
     cores: PositiveInt | None = None
-    compiler: Literal["cuda"] | None = None
-    compute_capability: Annotated[str, Field(pattern=r"^(\d+\.\d+|gfx[0-9a-f]+)$")] | None = None
+    compute_capability: Annotated[str, Field(pattern=r"^(\d+\.\d+|gfx[0-9a-f]+|acm-g\d+)$")] | None = None
     sms: PositiveInt | None = None
     clock_ghz: Amount | None = None
     mem_bytes: PositiveInt | None = None
-    l2_bytes: PositiveInt | None = None
     skypilot: str = ""
     spec_source: str = ""
-    compiler_source: str = ""
     offers: tuple[Offer, ...] = ()
     machines: tuple[Machine, ...] = ()
     card: Card | None = None
@@ -74,35 +91,47 @@ class HardwareRow(BaseModel):
             raise ValueError(f"is no pattern: {' '.join(str(error).split())}") from error
         return text
 
-    @model_validator(mode="after")
-    def _can_be_compiled_for(self) -> "HardwareRow":
-        if self.compiler == "cuda" and (missing := [name for name in CUDA_COLUMNS if getattr(self, name) is None]):
-            raise ValueError(f"compiler is cuda, and {missing[0]} is empty")
-        return self
-
     @property
     def names(self) -> tuple[str, ...]:
         """Every name by which a user can ask for the device."""
         return (self.device, *(name for name in self.also.split(";") if name))
 
     @property
-    def software(self) -> tuple[Software, ...]:
-        """The software that a forecast can be of: AMD's GPUs have no compiler here, and PyTorch's traces need none.
+    def generation(self) -> str:
+        """The family of chips that are made alike: `Hopper`, `Ada`, `CDNA`, `TPU`, `CPU`, `Apple`, or `other`."""
+        if self.kind in ("cpu", "tpu"):
+            return self.kind.upper()
+        known = (name for begin, name, _ in GENERATIONS if (self.compute_capability or "").startswith(begin))
+        return next(known, "Apple" if self.device.startswith("Apple") else "other")
 
-        A TPU's forecast is an estimate from another device's program.
-        """
-        if self.kind == "unified":
+    @property
+    def vendor(self) -> Vendor:
+        """Who makes it; empty where the sheet does not tell."""
+        if self.kind == "tpu":
+            return "Google"
+        if self.generation == "Apple":
+            return "Apple"
+        return next((vendor for _, name, vendor in GENERATIONS if name == self.generation), "")
+
+    @property
+    def software(self) -> tuple[Software, ...]:
+        """The software that a forecast can be of: XLA has no backend for Apple's GPUs that anybody maintains."""
+        if self.kind == "cpu":
             return ()
-        if self.compiler or self.kind == "tpu":
-            return ("xla", "eager", "torch.compile")
-        return ("eager", "torch.compile") if (self.compute_capability or "").startswith("gfx") else ()
+        return ("eager",) if self.vendor == "Apple" else ("xla", "eager")
+
+    @property
+    def comes_alone(self) -> bool:
+        """Whether there is one of it in its machine: a computer with a GPU, or a laptop."""
+        return self.kind == "unified" or "Laptop" in self.device
 
     @property
     def memory(self) -> float:
-        """Bytes of memory of one device: of a core where a TPU's chip is two."""
+        """Bytes of memory of one device: of a core where a TPU's chip is two, of a computer what its GPU may take."""
         if self.mem_bytes is not None:
             return float(self.mem_bytes)
-        return (self.mem_gb or 0.0) * 2**30 / devices_of(self.device)  # the sheets' GB of HBM are GiB
+        share = UNIFIED if self.kind == "unified" else 1 / devices_of(self.device)
+        return (self.mem_gb or 0.0) * 2**30 * share  # the sheets' GB of HBM are GiB
 
     @property
     def cheapest(self) -> Offer | None:

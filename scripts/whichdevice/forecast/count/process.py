@@ -16,7 +16,7 @@ from whichdevice.base.errors import StudyError
 from whichdevice.base.events import Emitter
 from whichdevice.base.parts import GENERATED_UNIT
 from whichdevice.base.processes import supervised_job
-from whichdevice.forecast import tpu
+from whichdevice.forecast import host, tpu
 from whichdevice.forecast.count.kept import SAME, OneSize, StepCount
 from whichdevice.forecast.products import ProgramRequest
 from whichdevice.forecast.targets import find_target, software_of
@@ -48,6 +48,7 @@ def _send(emit: Emitter, number: str, request: ProgramRequest, find: Callable[[]
     limit.start()
     try:
         result = find()
+        host.measure(software_of(request.module))
     except StudyError as error:
         result = {"reason": str(error)}
     except MemoryError:

@@ -76,7 +76,7 @@ def nbytes_of(tree: Any) -> float:
 def start() -> None:
     """Import JAX and Keras for a host without accelerators; what JAX read before stays as it is."""
     if "jax" not in sys.modules:
-        os.environ.update(environment(()))
+        os.environ.update(environment())
     with quick_imports("tensorflow", "torch"):
         import jax
         import keras  # noqa: F401

@@ -94,10 +94,14 @@ def source_of(server: Server) -> str:
 
 
 def slowness(server: Server) -> Array:
-    """Return draws of how many times longer than forecast a server takes: by its model, its chip and the rest."""
+    """Return draws of how many times longer than forecast a server takes: by its model, its chip and the rest.
+
+    A model is known by published servers of it on this engine.
+    """
     spread, kind = server.fitted["sd"], "experts" if server.model.experts else "dense"
     rest = spread["rest"][kind]
-    model = 0.0 if model_shape(server.model) in server.fitted["models"] else spread["unseen model"][kind]
+    known = f"{model_shape(server.model)} on {server.engine}" in server.fitted["known"]
+    model = 0.0 if known else spread["unseen model"][kind]
     chip = {TESTED: 0.0, LIKE_OTHERS: spread["unseen chip"], UNTESTED: spread["unseen generation"]}[source_of(server)]
     logs = math.hypot(model, rest * SHARED) * normal(DRAWS, SEED, "shared", "serving", server.engine)
     logs = logs + chip * normal(DRAWS, SEED, "own", "serving", server.row.device)
@@ -118,8 +122,10 @@ def _forecast(
     ahead = server.first_token
     reading = float(server.seconds(0.0, 0.0, prompt, prompt**2 / 2))
     share = (LOADS[0] if load.rps is None else load.rps / full) * slow  # of the server's full load, in each draw
+    first = slow * np.exp(server.fitted["sd"]["first token"] * normal(DRAWS, SEED, "first token", server.engine))
     times = {
-        kind: np.where(share > FULL, np.inf, slow * np.exp(_between(share, curve))) for kind, curve in curves.items()
+        kind: np.where(share > FULL, np.inf, (first if kind == "ttft" else slow) * np.exp(_between(share, curve)))
+        for kind, curve in curves.items()
     }
     return ServingForecast(
         server,
@@ -127,7 +133,7 @@ def _forecast(
         server.memory(),
         fits=True,
         max_requests=server.max_requests(requests.tokens),
-        capacity=tuple(_most(curves, load, slow) * full / slow),
+        capacity=tuple(_most(curves, load, slow, first) * full / slow),
         one_user=_interval(1 / (token * slow)),
         first_token=ahead["seconds"] + ahead["reading"] * reading + ahead["tokens"] * token,
         ttft=_interval(times["ttft"])[1],
@@ -147,12 +153,12 @@ def _between(shares: Any, values: Array) -> Any:
     return np.interp(np.log(shares), np.log(LOADS), values)
 
 
-def _most(curves: Mapping[str, Array], load: Load, slow: Array) -> Array:
+def _most(curves: Mapping[str, Array], load: Load, slow: Array, first: Array) -> Array:
     """Return for each draw the largest share of its full load at which the seconds hold; 0 where none does."""
     shares = np.geomspace(LOADS[0], FULL, SHARES)
     most = np.full(len(slow), FULL)
-    for curve, target in ((curves["ttft"], load.ttft), (curves["tpot"], load.tpot)):
+    for curve, target in ((curves["ttft"], load.ttft / first), (curves["tpot"], load.tpot / slow)):
         worst = np.maximum.accumulate(_between(shares, curve))
-        place = np.searchsorted(worst, np.log(target / slow), "right")
+        place = np.searchsorted(worst, np.log(target), "right")
         most = np.minimum(most, np.where(place > 0, shares[np.maximum(place, 1) - 1], 0.0))
     return most

@@ -50,8 +50,8 @@ class Generating:
     @property
     def runs(self) -> bool:
         """Whether it is a GPU of NVIDIA with fast products of 16 bits: times are of no others."""
-        capability = self.row.compute_capability or ""
-        return self.row.kind == "gpu" and not capability.startswith("gfx") and float(capability or 0) >= MIN_CAPABILITY
+        is_nvidia = self.row.kind == "gpu" and self.row.vendor == "NVIDIA"
+        return is_nvidia and float(self.row.compute_capability or 0) >= MIN_CAPABILITY
 
     def parts(self, images: int = 1) -> dict[str, float]:
         """Return seconds of so many images together, before the factors: of the device by kind, of host and decoder."""

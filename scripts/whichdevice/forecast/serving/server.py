@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from whichdevice.base.sheets.hardware import HardwareRow
+from whichdevice.base.sheets.hardware import UNIFIED, HardwareRow
 from whichdevice.base.sheets.tpus import CHIPS, devices_of
 from whichdevice.forecast.time_model import MAX_PCIE, Peaks
 from whichdevice.models.served import STATE_BYTES, WEIGHT_FORMATS, ServedModel, WeightFormat
@@ -32,7 +32,6 @@ SMALL_CHUNK = 2048  # and on others
 LARGE_MEMORY = 70 * 2**30
 # Of the memory, by default.
 USABLE = {"vllm": 0.92, "sglang": 0.9, "trtllm": 0.9, "llama.cpp": 0.95}
-UNIFIED = 0.75  # of the memory that a Mac's GPU may take
 CONTEXT_BYTES = 0.6 * 2**30  # CUDA's context, its graphs and the library of collectives
 MAX_REQUESTS = {
     "vllm": 1024,
@@ -58,19 +57,6 @@ EACH_LAYER = (*(name for name in CLASSES if name.endswith("layers")), "layer wid
 MEMORY = ("weights", "experts", "slices", "cache", "activations")
 SLICE = 128  # columns of an expert's matrix: what a narrow part of it takes beside its own bytes
 UNEVEN = 0.5  # of what the busiest of several devices would have more than the mean, were experts drawn evenly
-GENERATIONS = (  # by compute capability
-    ("10.", "Blackwell"),
-    ("12.", "Blackwell RTX"),
-    ("9.", "Hopper"),
-    ("8.9", "Ada"),
-    ("8.6", "Ampere RTX"),
-    ("8.", "Ampere"),
-    ("7.5", "Turing"),
-    ("7.", "Volta"),
-    ("6.", "Pascal"),
-    ("gfx9", "CDNA"),
-    ("gfx", "RDNA"),
-)
 # Operations a second over those of 16 bits, where the chip has products in the format.
 FASTER = {
     "fp8": {"Ada": 2, "Hopper": 2, "Blackwell": 2, "Blackwell RTX": 2, "CDNA": 2},
@@ -82,15 +68,6 @@ FP4_TOO = ("MI355X",)
 NO_FP8 = ("MI100", "MI210", "MI250")
 
 
-def generation_of(row: HardwareRow) -> str:
-    """Return the family of chips that share their factors: `Hopper`, `Ada`, `CDNA`, `TPU`, `CPU`, `Apple`."""
-    if row.kind in ("cpu", "tpu"):
-        return row.kind.upper()
-    capability = row.compute_capability or ""
-    known = (name for begin, name in GENERATIONS if capability.startswith(begin))
-    return next(known, "Apple" if row.device.startswith("Apple") else "other")
-
-
 def memory_of(row: HardwareRow) -> float:
     """Return bytes of memory of one device."""
     return float(row.mem_bytes or (row.mem_gb or 0.0) * 2**30 / (devices_of(row.device) if row.kind == "tpu" else 1))
@@ -99,13 +76,13 @@ def memory_of(row: HardwareRow) -> float:
 def speed_up(weights: WeightFormat, row: HardwareRow) -> tuple[str, float]:
     """Return the number format that products are made in, and how much faster they are than those of 16 bits."""
     name = PEAKS_OF_PRODUCTS.get(weights.operations, "half")
-    if weights.name == "mxfp4" and generation_of(row) == "Blackwell":  # whose kernels take activations of 8 bits
+    if weights.name == "mxfp4" and row.generation == "Blackwell":  # whose kernels take activations of 8 bits
         name = "fp8"
     if row.device.startswith(NO_FP8):
         return "half", 1.0
     if name == "fp4" and row.device in FP4_TOO:
         return name, 4.0
-    times = FASTER.get(name, {}).get(generation_of(row), 1.0)
+    times = FASTER.get(name, {}).get(row.generation, 1.0)
     return (name, times) if times > 1 else ("half", 1.0)
 
 
@@ -131,7 +108,7 @@ class Server:
     @property
     def generation(self) -> str:
         """The family of the chip."""
-        return generation_of(self.row)
+        return self.row.generation
 
     # Memory
 

@@ -52,7 +52,7 @@ def work_of(target: Target, trace: Trace, precision: str, compiled: bool = False
 
 def in_float8(work: Work, target: Target) -> Work:
     """Return work whose 16-bit products are in 8 bits; raises StudyError where a device has none."""
-    capability = float(target.row.compute_capability or 0) if target.row.compiler == "cuda" else 0.0
+    capability = float(target.row.compute_capability or 0) if target.row.vendor == "NVIDIA" else 0.0
     if capability < FLOAT8_FROM:
         raise StudyError("float8 needs a GPU of Ada, Hopper or Blackwell")
     items = (
@@ -67,7 +67,7 @@ def in_float8(work: Work, target: Target) -> Work:
 
 def layout_note(target: Target, trace: Trace, work: Work, mode: str) -> str | None:
     """Return what the other layout of images gives, where it was timed: operation by operation on NVIDIA's GPUs."""
-    if not trace.images or work.software != "eager" or target.row.compiler != "cuda":
+    if not trace.images or work.software != "eager" or target.row.vendor != "NVIDIA":
         return None
     times = [forecast_step(form, target.row, mode, target.devices).seconds for form in (work.in_other_layout(), work)]
     ratio = round(times[0] / times[1], 1)

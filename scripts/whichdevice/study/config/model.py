@@ -4,7 +4,6 @@ The config forgives text for numbers, one value for a list and a key without a v
 `--config 'key={...}'` as text, so each type reads its own text. Sections refuse unknown keys.
 """
 
-import contextlib
 import re
 from pathlib import Path
 from types import NoneType
@@ -12,29 +11,10 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-TRUTH = {"true": True, "false": False}
+from whichdevice.base.numbers import from_text, plain_from_text
+from whichdevice.forecast.targets import FORECAST_DEVICES
+
 EMPTY_TEXTS = {"", "null", "~"}
-PLAIN = re.compile(
-    r"-?((0|[1-9][0-9]*)(\.[0-9]+)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
-)  # YAML reads 1e-3 as text: it must count here
-
-
-def from_text(value: Any) -> Any:
-    """The number or truth value that a text holds; anything else comes back as it was."""
-    if not isinstance(value, str):
-        return value
-    if value.strip().lower() in TRUTH:
-        return TRUTH[value.strip().lower()]
-    for number in (int, float):
-        with contextlib.suppress(ValueError):
-            return number(value)
-    return value
-
-
-def plain_from_text(value: Any) -> Any:
-    """Read as `from_text` does, but leave what no one writes for a number, such as 00123 or 1_000."""
-    plain = not isinstance(value, str) or value.lower() in TRUTH or PLAIN.fullmatch(value)
-    return from_text(value) if plain else value
 
 
 def whole_from_text(value: Any) -> Any:
@@ -209,14 +189,6 @@ class Workload(Section):
     export: Bool = Field(False, description="keep the best learned model as files: docs/how-to/serve-and-deploy.md")
 
 
-# What people can have today, from free or cheap to dear: offered by several clouds or at home in many rooms. No TPU:
-# its compiler takes minutes for a large model, where these ten need six programs of some seconds.
-FORECAST_DEVICES = (
-    "T4", "L4", "A10G", "RTX 3090", "RTX 4090", "RTX 5090", "L40S", "A100 SXM 80GB", "H100 SXM", "H200",
-    "TPU v5e", "v5e-2x4", "TPU v6e",
-)  # fmt: skip
-
-
 class Forecasting(Section):
     """Forecasts for devices that nobody here has: programs of XLA, which need Linux on x86-64, or traces of PyTorch."""
 
@@ -227,7 +199,7 @@ class Forecasting(Section):
     )
     gpus: Values[PositiveInt] = Field(
         [1],
-        description="how many GPUs share a batch: 1, 2, 4 or 8 of a machine; in PyTorch 16 to 512 of nodes of eight",
+        description="how many GPUs share a batch: 1, 2, 4 or 8 of a machine, 16 to 512 of nodes of eight",
     )
     workload: Values[Name] | None = Field(None, description="which of the workloads; empty takes all of them")
     precision: Values[Precision | Literal["mixed", "single"]] = Field(
@@ -238,9 +210,9 @@ class Forecasting(Section):
     batch_size: Values[PositiveInt] | None = Field(
         None, description="batch sizes over all devices; empty takes each workload's largest"
     )
-    largest_batch: Bool = Field(False, description="also find the largest batch that fits, by up to 8 more compiles")
+    largest_batch: Bool = Field(False, description="also find the largest batch that fits")
     longest_sequence: Bool = Field(False, description="also find the longest sequence of a language model that fits")
-    timeout: PositiveFloat = Field(900, description="seconds after which a compile counts as hung")
+    timeout: PositiveFloat = Field(900, description="seconds after which counting a step counts as hung")
 
 
 def _default_devices() -> dict[str, Device]:

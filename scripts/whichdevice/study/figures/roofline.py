@@ -10,10 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from whichdevice.decide.rows import enough_repeats
 from whichdevice.study.figures import draws, style
 from whichdevice.study.figures.style import grid_of
 from whichdevice.study.results import StudyResults
+from whichdevice.study.tables.measured import enough_repeats
 
 MAX_DEVICES = 4
 FORMAT_COLOURS = {"float32": style.BLUE, "tf32": style.SKY, "bfloat16": style.RED, "float16": style.PURPLE}

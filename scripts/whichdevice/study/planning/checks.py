@@ -8,16 +8,16 @@ from pathlib import Path
 from whichdevice.base.errors import StudyError, did_you_mean
 from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.base.sheets.prices import price_sheet
+from whichdevice.forecast.targets import usual_precision
 from whichdevice.measure.backends import backend_class, backend_names
 from whichdevice.measure.backends.base import GENERATED_BY
 from whichdevice.models.address import ARGUMENTS, built_in_names, full_name, is_path
 from whichdevice.models.framework import BACKENDS, FRAMEWORKS, KERAS
 from whichdevice.models.loading import Model
-from whichdevice.models.shapes import leaves
 from whichdevice.study.cells import Cell, Run, model_of, selected, uneven_cells
 from whichdevice.study.config.model import Call, Study, Workload
 from whichdevice.study.prepare import check_names
-from whichdevice.study.programs import study_targets, usual_precision
+from whichdevice.study.programs import study_targets
 from whichdevice.study.request import epochs_of
 
 
@@ -155,8 +155,8 @@ def _meaningless(workload: Workload, model: Model) -> list[tuple[str, str]]:
         ("mode", predicts and not has_model, f"{what} {mode}s nothing"),
         ("mode", generates and has_model and not model.generates, f"{model} is no model that generates tokens"),
         ("fraction", not has_model and workload.fraction != [1.0], f"{what} reads no training data"),
-        ("sequence_length", workload.sequence_length and not _has_sequences(model), f"{model} has no sequences"),
-        ("options", workload.options and not _may_read_options(model), f"{model} reads none"),
+        ("sequence_length", workload.sequence_length and not model.has_sequences, f"{model} has no sequences"),
+        ("options", workload.options and not model.may_read_options, f"{model} reads none"),
         ("fraction", predicts and workload.fraction != [1.0], f"mode {mode} reads no training data"),
         ("export", predicts and workload.export, learns_not),
         ("epochs", predicts and workload.epochs is not None, learns_not),
@@ -164,23 +164,6 @@ def _meaningless(workload: Workload, model: Model) -> list[tuple[str, str]]:
         ("validation", predicts and not workload.validation, learns_not),
     )
     return [(axis, reason) for axis, asked, reason in reasons if asked]
-
-
-def _may_read_options(model: Model) -> bool:
-    """A model file says itself, when it runs, which it never read."""
-    return model.address.kind == "file" or model.declared is not None
-
-
-def _has_sequences(model: Model) -> bool:
-    """Whether the workload may read a sequence length; of a person's own file, whether the file speaks of one."""
-    if model.recipe.sequence_length is not None:
-        return True
-    if model.declared is not None:
-        stated = [array for tree in (model.declared.input, model.declared.target) for array in leaves(tree)]
-        if any(None in array.shape for array in stated):
-            return True
-    files = [path for path in model.address.files() if path.suffix == ".py"]
-    return any("sequence_length" in path.read_text(encoding="utf-8", errors="replace") for path in files)
 
 
 def check_export(study: Study) -> None:

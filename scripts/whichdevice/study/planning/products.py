@@ -1,4 +1,4 @@
-"""Products beside the runs of a call: compiled programs, exported models, and what tables and page are drawn by."""
+"""Products beside the runs of a call: counted steps, exported models, and what tables and page are drawn by."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,7 +13,7 @@ from whichdevice.forecast.products import ProgramRequest, read_compiled
 from whichdevice.study.config.model import Study
 from whichdevice.study.exporting.export import export_path, learning_runs
 from whichdevice.study.figures import figure_modules, figure_names
-from whichdevice.study.programs import compiled_path, program_requests
+from whichdevice.study.programs import all_requests, compiled_path
 from whichdevice.study.request import planned_record
 from whichdevice.study.tables import table_modules
 
@@ -26,9 +26,9 @@ PROGRAM_AXES = ("workload", "precision", "batch_size", "sequence_length")  # of 
 def compiled_records(plan: "StudyPlan") -> list[str]:
     """Paths of the compiled records that this call brings about, narrowed by `only` and `retry`.
 
-    Where the compiler is not installed, those that exist.
+    Where JAX or Keras is not installed, those that exist.
     """
-    paths = [str(compiled_path(plan.study, asked)) for asked in program_requests(plan.study) if _selected(plan, asked)]
+    paths = [str(compiled_path(plan.study, asked)) for asked in all_requests(plan.study) if _selected(plan, asked)]
     if plan.study.run_on != "all" and not all(map(find_spec, ("jax", "keras"))):
         paths = [path for path in paths if Path(path).is_file()]
     return paths if plan.call.retry is None else [path for path in paths if _failed(Path(path))]
@@ -37,12 +37,12 @@ def compiled_records(plan: "StudyPlan") -> list[str]:
 def other_compiled(plan: "StudyPlan") -> list[str]:
     """Existing compiled records of the study that this call does not bring about."""
     wanted = set(compiled_records(plan))
-    paths = (str(compiled_path(plan.study, asked)) for asked in program_requests(plan.study))
+    paths = (str(compiled_path(plan.study, asked)) for asked in all_requests(plan.study))
     return [path for path in paths if path not in wanted and Path(path).is_file()]
 
 
 def _failed(record: Path) -> bool:
-    """Whether a record exists, and its program must be compiled again."""
+    """Whether a record exists, and its step must be counted again."""
     try:
         return record.is_file() and read_compiled(record).status not in KEPT
     except StudyError:

@@ -137,7 +137,7 @@ def _words(name: str) -> str:
 
 def answer_lines(root: str, width: int | None = None) -> list[str]:
     """The report's first screen for a terminal of this width; empty without tables."""
-    from whichdevice.decide.table import study_text
+    from whichdevice.decide.words import study_text
     from whichdevice.study.results import StudyResults
 
     folder = Path(root)

@@ -14,7 +14,7 @@ import yaml
 
 from whichdevice.base.errors import StudyError
 from whichdevice.base.numbers import number, percent, price, quality, seconds, size, two
-from whichdevice.decide.rows import OPERATIONS, enough_repeats
+from whichdevice.decide.rows import OPERATIONS
 from whichdevice.forecast.joint import read_scorecard
 from whichdevice.study.cells import repeat_failed, workflow_command
 from whichdevice.study.figures import figure_facts, figure_names
@@ -25,14 +25,13 @@ from whichdevice.study.report.verdict import BROKEN, first_screen
 from whichdevice.study.results import NOTHING, StudyResults
 from whichdevice.study.tables.base import device_name, length_words
 from whichdevice.study.tables.comparisons import REPLICAS
-from whichdevice.study.tables.measured import WORK, at_common_share, without_rehearsals
-from whichdevice.study.tables.published import FIGURE
+from whichdevice.study.tables.measured import WORK, at_common_share, enough_repeats, without_rehearsals
 
 SHEET = {"sheet_tflops": "TFLOP/s", "sheet_gbs": "GB/s"}
 COST_UNITS = {"usd_per_million": "USD", "joules_per_million": "J"}
 MUCH_BLUR = 0.02
 WAITS = 0.05  # of a step: less is no waiting
-PICTURES = ["speedups", "worth_it", "throughput", "training_curves", "cold_start", "claims"]  # these first
+PICTURES = ["speedups", "claims", "training_curves", "worth_it", "throughput", "cold_start"]  # these first
 CATEGORIES = ["Limits"]  # other figures have their own sections
 MAX_LISTED = 200
 
@@ -131,7 +130,6 @@ def how_good() -> dict[str, str]:
 def _forecast_row(row: pd.Series) -> dict[str, str]:
     letter = "N" if row["module"] == "matmul" else "b"
     work = ", ".join([f"{letter}{row['batch_size']}", *length_words(row)])
-    least = "over " if row["memory_is_lower_bound"] is True else ""
     return {
         "device": device_name(row),
         "step": f"{row['workload']} {row['precision']} {work}",
@@ -139,9 +137,9 @@ def _forecast_row(row: pd.Series) -> dict[str, str]:
         "interval": f"{seconds(row['step_time_low'])} – {seconds(row['step_time_high'])}",
         "throughput": "" if pd.isna(row["throughput"]) else f"{number(row['throughput'])} {row['unit']}/s",
         "residual": "" if pd.isna(row["residual"]) else f"×{number(row['residual'])}",
-        "memory": f"{least}{_gib(row['memory_needed'])} of {_gib(row['memory_available'])}",
+        "memory": f"{_gib(row['memory_needed'])} of {_gib(row['memory_available'])}",
         "fits": "fits" if row["status"] == "ok" else "does not fit",
-        "largest": _largest(row),
+        "largest": "" if pd.isna(row["largest_batch"]) else f"{row['largest_batch']:,}",
         "price": "" if pd.isna(row["usd_per_hour"]) else price(row["usd_per_hour"]),
         "note": "; ".join(_notes(row)),
     }
@@ -151,12 +149,6 @@ def _notes(row: pd.Series) -> list[str]:
     """Return in what the step differs from the device's, and what makes its interval wider."""
     step = [] if pd.isna(row["step_notes"]) else json.loads(row["step_notes"])
     return [*step, *([] if pd.isna(row["note"]) else [str(row["note"])])]
-
-
-def _largest(row: pd.Series) -> str:
-    if pd.isna(row["largest_batch"]):
-        return ""
-    return f"{row['largest_batch']:,}{'' if pd.isna(row['largest_batch_reason']) else ' or more'}"
 
 
 def _gib(value: float) -> str:
@@ -281,31 +273,28 @@ def _figures(folder: Path, command: str) -> Iterator[dict[str, Any]]:
 
 
 def published_rows(study: StudyResults) -> list[dict[str, Any]]:
-    """Each published figure beside what was measured of it, or alone."""
-    rows = []
-    for _, figure in study.published.groupby(FIGURE, dropna=False, sort=False):
-        measured = figure[figure["evidence"] == "measured"]
-        rows += [_published(row) for _, row in (measured if len(measured) else figure.head(1)).iterrows()]
-    return rows
+    """Each published figure beside the forecast on the same device, and what was measured here of the same work."""
+    shown = study.published["published_device"].notna() | (study.published["evidence"] == "measured")
+    return [_published(row) for _, row in study.published[shown].iterrows()]
 
 
 def _published(row: pd.Series) -> dict[str, Any]:
-    """Empty texts where a number is missing; the ratio is given only for like things."""
-    size = "" if pd.isna(row["published_batch_size"]) else f" b{row['published_batch_size']}"
-    texts = {name: "" if pd.isna(row[name]) else row[name] for name in ("source", "date", "caveat")}
-    here = row["evidence"] == "measured"
+    """Return the texts of a row, empty where a number is missing."""
+    letter = "N" if row["workload"] == "matmul" else "b"
+    size = "" if pd.isna(row["published_batch_size"]) else f" {letter}{row['published_batch_size']}"
     fine = row["unit"] == "fraction" or "loss" in row["metric"]
     written = quality if fine else number
-    return texts | {
+    known = pd.notna(row["ours"])
+    return {
+        **{name: "" if pd.isna(row[name]) else row[name] for name in ("source", "date", "caveat", "cause")},
         "what": f"{row['workload']}{size}: {str(row['metric']).replace('_', ' ')}",
-        "their_device": row["published_device"],
+        "their_device": "" if pd.isna(row["published_device"]) else row["published_device"],
         "value": _amount(row["value"], row["unit"], written),
         "disputed": row["standing"] == "disputed",
-        "measured": _amount(row["ours"], row["unit"], written) if here else "",
-        "where": f"{row['device']}, {row['precision']}, b{row['batch_size']}" if here else "",
-        "n": f"n = {row['n']}" if here else "",
-        "ratio": f"×{number(row['ratio'])}" if here and pd.notna(row["ratio"]) else "",
-        "note": "not measured here" if not here else "" if pd.isna(row["note"]) else row["note"],
+        "ours": _amount(row["ours"], row["unit"], written),
+        "ends": interval(row["ours_low"], row["ours_high"], seconds if row["unit"] == "s" else number) or "",
+        "where": f"{row['device']}, {row['evidence']} in {row['precision'].replace('_', ' ')}" if known else "",
+        "ratio": f"×{number(row['ratio'])}" if pd.notna(row["ratio"]) else "",
     }
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from whichdevice.decide.serving import ServerOption, Serving, fastest_for_the_money, usd_over_load
-from whichdevice.decide.serving_words import in_time
+from whichdevice.decide.words import in_time
 from whichdevice.study.report.chart import (
     BELOW,
     COSTS,
@@ -34,7 +34,7 @@ BETWEEN_NAMES = 14  # of lines' ends
 
 def pictures(answer: Serving) -> str:
     """SVG elements of an answer; none without a pick that holds the targets."""
-    if answer.pick is None or not answer.pick.server.safe:
+    if answer.pick is None or not answer.pick.row.safe:
         return ""
     drawn = [
         picture for draw in (over_load, against_speed) for name, frame in FRAMES.items()
@@ -46,7 +46,7 @@ def pictures(answer: Serving) -> str:
 def over_load(answer: Serving, name: str, frame: Frame) -> str:
     """USD a million tokens over the load, of the cheapest devices: a line each, which its end names."""
     assert answer.pick is not None
-    at = answer.load.rps or answer.pick.server.safe
+    at = answer.load.rps or answer.pick.row.safe
     loads = [at * LOADS_AROUND ** (place / LOADS_ON_A_SIDE - 1) for place in range(2 * LOADS_ON_A_SIDE + 1)]
     made, unit = answer.load.made, answer.load.unit
     points = {
@@ -80,12 +80,12 @@ def over_load(answer: Serving, name: str, frame: Frame) -> str:
 def against_speed(answer: Serving, name: str, frame: Frame) -> str:
     """USD a million tokens against tokens a second of one user: a dot each, a line through those that none beats."""
     shown = [
-        option for option in answer.options if in_time(option) and option.server.one_user[1] and option.usd_million
+        option for option in answer.options if in_time(option) and option.row.one_user[1] and option.usd_million
     ]
     if len(shown) < 2:
         return ""
     front = fastest_for_the_money(shown)
-    speeds, costs = [option.server.one_user[1] for option in shown], [option.usd_million or 0.0 for option in shown]
+    speeds, costs = [option.row.one_user[1] for option in shown], [option.usd_million or 0.0 for option in shown]
     across, up = scale(speeds, frame.left, frame.wide - frame.right / 2), scale(costs, frame.high - BELOW, MARGIN)
     when = "at your load" if answer.load.rps is not None else "when full"
     named = f"USD a million {answer.load.unit}s {when}"
@@ -93,7 +93,7 @@ def against_speed(answer: Serving, name: str, frame: Frame) -> str:
     parts = axes(frame, right, Axis(costs, up, COSTS, _written, named))
 
     def place(option: ServerOption) -> tuple[float, float]:
-        return across(option.server.one_user[1]), up(option.usd_million or 0.0)
+        return across(option.row.one_user[1]), up(option.usd_million or 0.0)
 
     parts.append(f'<polyline class="front" points="{" ".join("{:.1f},{:.1f}".format(*place(one)) for one in front)}"/>')
     ordered = sorted(shown, key=lambda one: (one is not answer.pick, one not in front))

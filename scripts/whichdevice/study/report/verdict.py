@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from whichdevice.base.numbers import number
-from whichdevice.decide import Answer, table, words
+from whichdevice.decide import Answer, words
 from whichdevice.study.cells import repeat_failed, workflow_command
 from whichdevice.study.report.chart import chart
 from whichdevice.study.report.numbers import interval, undecided_words, verdict_words, with_setting
@@ -48,26 +48,18 @@ NOT_MEASURING = r"\b(?:whichdevice|snakemake) [^;]*"  # of `versions`: no measur
 def first_screen(study: StudyResults) -> dict[str, Any]:
     """Sentences, a row for each workload, each answer in full, and what to keep in mind."""
     return {
-        "lead": table.study_lines(study.answers),
-        "head": table.study_head(),
-        "rows": table.study_rows(study.answers),
-        "answers": [answer_parts(answer) for answer in table.by_stake(study.answers)],
+        "lead": words.study_lines(study.answers),
+        "head": words.study_head(),
+        "rows": words.study_rows(study.answers),
+        "answers": [answer_parts(answer) for answer in words.by_stake(study.answers)],
         "facts": list(facts(study)),
         "compared": compared(study),
     }
 
 
-def answer_parts(answer: Answer, everything: bool = True) -> dict[str, Any]:
+def answer_parts(answer: Answer) -> dict[str, Any]:
     """One answer as a page shows it."""
-    return {
-        "title": words.title(answer),
-        "lines": words.lines(answer),
-        "head": table.head(answer, everything),
-        "cells": table.cells(answer, everything),
-        "chart": chart(answer),
-        "typed": None if answer.pick is None else typed_parts(answer),
-        "notes": [*filter(None, [table.folded(answer, everything)]), *words.notes(answer)],
-    }
+    return words.page_parts(answer, chart(answer), None if answer.pick is None else typed_parts(answer))
 
 
 class Fact(NamedTuple):

@@ -14,6 +14,7 @@ from whichdevice.base.files import csv_rows, replacing
 from whichdevice.base.sheets.hardware import HardwareRow
 from whichdevice.base.sheets.tpus import devices_of
 from whichdevice.study.cells import make_tables
+from whichdevice.study.claims import Claim
 from whichdevice.study.config.model import Study
 from whichdevice.study.tables import get_table
 
@@ -163,13 +164,13 @@ class Sources:
         study: Study,
         run_rows: list[dict[str, Any]],
         epoch_rows: list[dict[str, Any]],
-        claimed: list[dict[str, str]],
+        claimed: list[Claim],
         compiled_paths: Iterable[Path],
         sheet: Mapping[str, HardwareRow],
     ) -> None:
         self.study, self.sheet, self.claimed = study, sheet, claimed
         self.run_rows, self.epoch_rows = run_rows, epoch_rows
-        self.compiled_paths = compiled_paths
+        self.compiled_paths = list(compiled_paths)
         self._made: dict[Callable[[Sources], Any], Any] = {}
 
     def table(self, name: str) -> pd.DataFrame:

@@ -5,12 +5,18 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from whichdevice.decide.rows import OPERATIONS, enough_repeats
+from whichdevice.decide.rows import OPERATIONS
 from whichdevice.study.config.model import Study
 from whichdevice.study.tables import makes
 from whichdevice.study.tables.base import CELL, Sources, columns_of, table
 from whichdevice.study.tables.decision_rule import decided, paired
-from whichdevice.study.tables.measured import joined_sources, measured_values, settings, without_rehearsals
+from whichdevice.study.tables.measured import (
+    enough_repeats,
+    joined_sources,
+    measured_values,
+    settings,
+    without_rehearsals,
+)
 
 DEVICE, BEST, REPLICAS = "device", "device, own best", "replicas"
 PREFERRED = {"backend": "tensorflow", "precision": "float32"}  # what the others are compared with

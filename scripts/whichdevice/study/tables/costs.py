@@ -1,10 +1,11 @@
 """Make table `costs`: money and energy of measured work."""
 
+from dataclasses import fields
 from typing import Any
 
 import pandas as pd
 
-from whichdevice.decide.rows import JOULES
+from whichdevice.decide.measured import MeasuredCell
 from whichdevice.study.config.model import Study
 from whichdevice.study.tables import makes
 from whichdevice.study.tables.base import CELL, Sources, columns_of, table
@@ -16,6 +17,7 @@ MILLION = 1e6
 NO_READING = "no meter: it was not read around the steady windows"
 
 COSTS_COLUMNS = columns_of("costs")
+JOULES = ("joules_per_million", "host_joules_per_million", "memory_joules_per_million")
 
 
 @makes("money and energy of a million examples in steady state, one row per measured cell", COSTS_COLUMNS)
@@ -77,8 +79,12 @@ def _why(good: pd.DataFrame, cell: pd.Series) -> Any:
     return meters.where(meters.str.startswith("no meter").fillna(False), NO_READING)
 
 
-def priced_cells(summary: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
+def priced_cells(summary: pd.DataFrame, costs: pd.DataFrame) -> list[MeasuredCell]:
     """Return the cells that left a record, each with its price and power: what an answer reads of the measured ones."""
     prices = costs[[*CELL, "usd_per_hour", "price", "watts", *JOULES]]
     tried = summary[summary["n_recorded"].fillna(0) > 0]
-    return without_rehearsals(tried).merge(prices, on=CELL, how="left")
+    priced = without_rehearsals(tried).merge(prices, on=CELL, how="left")
+    beside = priced["host_joules_per_million"].fillna(0.0) + priced["memory_joules_per_million"].fillna(0.0)
+    priced["watts_beside"] = beside / priced["joules_per_million"] * priced["watts"]
+    cells = priced[[field.name for field in fields(MeasuredCell)]].to_dict("records")
+    return [MeasuredCell(**{str(name): value for name, value in cell.items() if not pd.isna(value)}) for cell in cells]

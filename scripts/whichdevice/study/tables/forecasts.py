@@ -1,7 +1,6 @@
 """Make table `forecasts`: forecasts as rows, written and read here."""
 
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
@@ -11,9 +10,10 @@ from typing import Any, get_args, get_origin
 import pandas as pd
 
 from whichdevice.base.errors import StudyError
-from whichdevice.base.sheets.tpus import devices_of
+from whichdevice.decide.prices import hour_of
 from whichdevice.forecast.answer import Forecast, forecast_of
-from whichdevice.forecast.products import CompiledRecord, read_compiled
+from whichdevice.forecast.products import read_compiled
+from whichdevice.study.claims import CLAIMED
 from whichdevice.study.tables import makes
 from whichdevice.study.tables.base import Column, Kind, Sources, table
 from whichdevice.study.tables.hardware import Sheet, device_rows
@@ -37,7 +37,17 @@ IN_COMMON = ("workload", "batch_size", "sequence_length")  # what a forecast and
 @makes("one row per program that was compiled for a device. Nobody ran them; times are forecasts", COLUMNS)
 def make_forecasts(sources: Sources) -> pd.DataFrame:
     """Return the table of a study."""
-    return forecast_table(sources.compiled_paths, sources.table("summary"), sources.once(device_rows), sources.sheet)
+    own = [path for path in sources.compiled_paths if not _is_claimed(path)]
+    return forecast_table(own, sources.table("summary"), sources.once(device_rows), sources.sheet)
+
+
+def claimed_forecasts(sources: Sources) -> list[Forecast]:
+    """Return the forecasts of published work at its own settings, which are no part of the study's own."""
+    return list(_forecasts(path for path in sources.compiled_paths if _is_claimed(path)))
+
+
+def _is_claimed(path: Path) -> bool:
+    return path.parent.name.startswith(CLAIMED)
 
 
 def forecast_table(
@@ -55,11 +65,6 @@ def study_forecasts(
 ) -> list[Forecast]:
     """Return the forecast of each compiled record that exists, beside what was measured on the same device."""
     return [_priced(_compared(forecast, summary, devices), sheet) for forecast in _forecasts(paths)]
-
-
-def priced_forecasts(records: Iterable[CompiledRecord], sheet: Sheet) -> list[Forecast]:
-    """Return the forecasts of records that are no files, where nothing was measured."""
-    return [_priced(forecast_of(record), sheet) for record in records]
 
 
 def write_forecasts(forecasts: Iterable[Forecast]) -> pd.DataFrame:
@@ -116,9 +121,9 @@ def _priced(forecast: Forecast, sheet: Sheet) -> Forecast:
     """The forecast with the price of one hour on all its devices."""
     if not forecast.step_time:
         return forecast
-    market = sheet[forecast.device].market()
-    if market is None:
+    priced = hour_of(sheet[forecast.device], forecast.devices or 1)
+    if priced.usd_per_hour is None:
         return replace(forecast, price=f"no price: the price sheet has none for {forecast.device}")
-    chips = math.ceil((forecast.devices or 1) / devices_of(forecast.device))
-    usd = market.usd_per_hour * chips
-    return replace(forecast, usd_per_hour=usd, provider=market.lowest.provider, price=market.words)
+    return replace(
+        forecast, usd_per_hour=priced.usd_per_hour, provider=priced.price.provider, price=priced.price.source
+    )  # fmt: skip

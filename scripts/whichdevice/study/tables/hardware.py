@@ -12,6 +12,7 @@ import pandas as pd
 
 from whichdevice.base.sheets.hardware import HardwareRow
 from whichdevice.base.sheets.tpus import CHIPS, devices_of
+from whichdevice.decide.prices import hour_of
 from whichdevice.study.config.model import Study
 from whichdevice.study.tables.base import Sources
 
@@ -87,15 +88,15 @@ def price_of(device: str, device_name: str | None, study: Study, sheet: Sheet) -
     name = sheet_row(device, device_name, study, sheet)
     if name is None:
         return HourlyPrice(None, f"no price: set {place}")
-    market = sheet[name].market()
-    if market is None:
-        return HourlyPrice(None, f"no price: the price sheet has none for {name}; set {place}")
     used = math.ceil(settings.replicas / devices_of(name))
     machine = _machine(used, name)
     chips = machine * math.ceil(used / machine)
+    priced = hour_of(sheet[name], chips * devices_of(name))
+    if priced.usd_per_hour is None:
+        return HourlyPrice(None, f"no price: the price sheet has none for {name}; set {place}")
     rented = "" if chips == used else f", rented {machine} at a time"
-    amount = f"{chips} × {market.usd_per_hour:g} USD{rented}"
-    return HourlyPrice(chips * market.usd_per_hour, f"sheet: {name}, {amount} ({market.words})")
+    amount = f"{chips} × {priced.usd_per_hour / chips:g} USD{rented}"
+    return HourlyPrice(priced.usd_per_hour, f"sheet: {name}, {amount} ({priced.price.source})")
 
 
 def _machine(chips: int, hardware: str) -> int:

@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from whichdevice.decide.rows import enough_repeats
 from whichdevice.study.config.model import Study
 from whichdevice.study.tables import makes
 from whichdevice.study.tables.base import Sources, columns_of, table
 from whichdevice.study.tables.hardware import Sheet, sheet_peak, sheet_row, wrong_row
-from whichdevice.study.tables.measured import without_rehearsals
+from whichdevice.study.tables.measured import enough_repeats, without_rehearsals
 from whichdevice.study.tables.summary import cells_of_runs
 
 WIDE = 3.0  # upper end over lower end, from which on an interval feeds no other number

@@ -8,12 +8,12 @@ from whichdevice.base.errors import StudyError
 from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.base.sheets.prices import price_sheet
 from whichdevice.study.cells import Run, parse_run
+from whichdevice.study.claims import read_published
 from whichdevice.study.config.load import read_study
 from whichdevice.study.config.model import Study
 from whichdevice.study.records.store import measured_elsewhere, read_record
 from whichdevice.study.tables import get_table, runs, table_names
 from whichdevice.study.tables.base import Columns, Sources, write_table
-from whichdevice.study.tables.published import read_published
 
 Rows = list[dict[str, Any]]
 TABLES: dict[str, Columns] = {name: get_table(name).columns for name in table_names()}

@@ -120,3 +120,13 @@ def joined_sources(*columns: pd.Series) -> str | None:
     """Return where the data of some rows came from, each source once."""
     names = dict.fromkeys(str(name) for column in columns for name in column.dropna().unique())
     return " + ".join(names) or None
+
+
+def enough_repeats(counts: pd.Series, choice: pd.Series | list[pd.Series] | None = None) -> pd.Series:
+    """True where a cell has enough good repeats to be chosen as the best one: of all cells, or of each `choice`.
+
+    That is half of the most, and two where any has two: the mean of a cell whose other repeats failed may be lucky, and
+    leaves too few pairs to judge it by.
+    """
+    most = counts.max() if choice is None else counts.groupby(choice, dropna=False).transform("max")
+    return (2 * counts >= most) & ((counts >= 2) | (most < 2))

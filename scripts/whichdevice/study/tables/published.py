@@ -1,207 +1,158 @@
-"""Make table `published`: what somebody published beside what this study measured or forecasts of the same work."""
+"""Make table `published`: what somebody published beside the very same work, forecast or measured.
+
+Each figure stands beside the forecast on its own device; then each experiment has a row, without a published number,
+for today's devices and for those that measured it. Nothing is scaled: settings are equal, or there is no number.
+"""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
-from whichdevice.base.errors import StudyError
-from whichdevice.decide.rows import OPERATIONS, enough_repeats
+from whichdevice.base.sheets.hardware import HardwareRow
+from whichdevice.forecast.answer import Forecast
+from whichdevice.forecast.targets import find_target
+from whichdevice.study.claims import SPEED, TODAY, Claim, Experiment, experiments
 from whichdevice.study.tables import makes
-from whichdevice.study.tables.base import Sources, columns_of, device_name, epochs_words, read_rows, table
+from whichdevice.study.tables.base import Sources, columns_of, table
+from whichdevice.study.tables.forecasts import claimed_forecasts
+from whichdevice.study.tables.measured import enough_repeats
 
-PRECISION = "float32"  # what a publication is taken to have used where it does not say
-VALIDATION, YES, NO = "validation", "yes", "no"  # whether a published time holds validation, as Keras' own times do
-DISPUTED = "disputed"
 PUBLISHED_COLUMNS = columns_of("published")
-NUMBERS = {"value", "batch_size", "epochs", "steps_per_epoch", "sequence_length", "chips", "suspect_factor"}
 BOUNDS = ("", "_low", "_high")
-FIGURE = ["source", "workload", "metric", "published_batch_size", "published_device", "value"]  # one published figure
-TIME_UNITS = {  # (metric, unit): what the time is of, and seconds in the unit
-    ("epoch_time", "s"): ("epoch", 1.0),
-    ("first_epoch_time", "s"): ("epoch", 1.0),
-    ("wall_time", "s"): ("training", 1.0),
-    ("total_time", "s"): ("training", 1.0),
-    ("step_time", "ms"): ("step", 1e-3),
-    ("step_time", "us/sample"): ("example", 1e-6),
-}
 QUALITY = {  # metrics that depend on the data: column of the summary
     "validation_accuracy": "validation_metric",
     "training_accuracy": "training_metric",
     "validation_loss": "validation_loss",
     "test_loss": "validation_loss",
 }
-MEASURED_ALONE = {"throughput_cold": "cold_tflops", "tpu_init_time": "initialise", **QUALITY}  # no forecast has them
-SPEED = "TFLOP/s"
-EPOCH_EXAMPLES = {"mnist_official": 60_000.0, "mnist_cnn": 60_000.0, "fashion_cnn": 60_000.0}  # of an epoch
+EIGHTY = 1.2816  # spreads from the median to an end of an 80 % interval
 
 
-class Size(NamedTuple):
-    """How much work a published time holds: examples, each of so many steps."""
-
-    examples: float
-    length: float | None
-
-
-def parse_number(text: str | None) -> float | None:
-    """A number of the hand-kept sheet, or None where it is empty."""
-    return float(text) if text else None
-
-
-def read_published(path: Path) -> list[dict[str, str]]:
-    """The published figures. Raises StudyError when the file lacks a column or a number is none."""
-    rows = read_rows(path)
-    needed = {"source", "date", "device", "device_class", "workload", "batch_size", "metric", "value", "unit", "caveat"}
-    if rows and (missing := sorted(needed - rows[0].keys())):
-        raise StudyError(f"{path}: no column {missing[0]}")
-    for place, row in enumerate(rows, start=1):
-        if (words := row.get(VALIDATION, "")) not in ("", YES, NO):
-            raise StudyError(f"{path}: row {place}: {VALIDATION} is {words!r}; write {YES}, {NO} or nothing")
-        for name in NUMBERS & row.keys():
-            if not _is_number(row[name]):
-                raise StudyError(f"{path}: row {place}: {name} is {row[name]!r}, which is no number")
-    return rows
-
-
-def _is_number(text: str | None) -> bool:
-    try:
-        return not text or math.isfinite(float(text))
-    except (TypeError, ValueError):
-        return False
-
-
-@makes("each published figure beside what this study measured or forecasts of the same work", PUBLISHED_COLUMNS)
+@makes("each published figure beside the same work on the same device, and on today's", PUBLISHED_COLUMNS)
 def make_published(sources: Sources) -> pd.DataFrame:
-    """Return the table of a study."""
-    return published_table(sources.claimed, sources.table("summary"), sources.table("forecasts"))
+    """Return the table of a study: of what it forecasts or measures, and the figures of all sources."""
+    return published_table(sources.claimed, sources.table("summary"), sources.once(claimed_forecasts), sources.sheet)
 
 
 def published_table(
-    published: Sequence[Mapping[str, str]], summary: pd.DataFrame, forecasts: pd.DataFrame
+    published: Sequence[Claim], summary: pd.DataFrame, forecasts: Sequence[Forecast], sheet: Mapping[str, HardwareRow]
 ) -> pd.DataFrame:
-    """Return a row for each published figure and device that has the same work, or one without a device.
-
-    A time is computed from the time of an example at the nearest batch size, so it holds neither start nor compilation
-    nor validation. Qualities count on real data alone.
-    """
-    measured = summary[summary["step_time"].notna() & ~summary["mode"].isin(["predict", "generate"])]
-    fit = forecasts[(forecasts["status"] == "ok") & ~forecasts["mode"].isin(["predict", "prefill", "decode"])]
-    fit = fit.assign(device=[device_name(row) for _, row in fit.iterrows()], steps_per_sequence=fit["sequence_length"])
-    cells = pd.concat([measured.assign(evidence="measured"), fit], ignore_index=True)
-    return table([row for entry in published for row in _rows(entry, cells)], PUBLISHED_COLUMNS)
+    """Return the rows of every experiment."""
+    measured = summary[summary["n_timed"].fillna(0) > 0]
+    measured = measured[~measured["mode"].isin(["predict", "generate"]) & enough_repeats(measured["n_timed"])]
+    fit = [forecast for forecast in forecasts if forecast.status == "ok" and forecast.step_time]
+    rows = (row for experiment in experiments(published) for row in _rows(experiment, measured, fit, sheet))
+    return table(rows, PUBLISHED_COLUMNS)
 
 
-def _rows(entry: Mapping[str, str], cells: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    value, unit = parse_number(entry["value"]), entry["unit"]
-    _, scale = TIME_UNITS.get((entry["metric"], unit), ("", None))
-    number = value * scale if scale and value is not None else value
-    theirs = {
-        **{name: entry[name] or None for name in ("source", "date", "workload", "metric", "device_class", "caveat")},
-        "published_device": entry["device"],
-        "published_batch_size": parse_number(entry["batch_size"]),
-        "standing": entry.get("status") or "as published",
-        "unit": "s" if scale else unit or None,
-        "value": number,
+def _rows(
+    experiment: Experiment, measured: pd.DataFrame, forecasts: Sequence[Forecast], sheet: Mapping[str, HardwareRow]
+) -> Iterator[dict[str, Any]]:
+    wanted = {(request.device, request.precision, request.batch_size) for request in experiment.requests()}
+    beside = {
+        forecast.device: forecast
+        for forecast in forecasts
+        if forecast.module == experiment.first.workload
+        and forecast.sequence_length == experiment.first.sequence_length
+        and (forecast.device, forecast.precision, forecast.batch_size) in wanted
     }
-    same = cells[cells["module"] == entry["workload"]]
-    same = same.join(pd.DataFrame([_values(entry, cell) for _, cell in same.iterrows()], same.index, list(BOUNDS)))
-    devices = same[same[""].notna()].groupby(["device", "evidence"], sort=False)
-    ours = [theirs | _beside(entry, number, _chosen(entry, cells_of)) for _, cells_of in devices]
-    yield from ours or [theirs]
+    cells = measured[_same(experiment, measured)]
+    for claim in experiment.claims:
+        theirs = _settings(experiment, claim, claim.device_class) | {
+            **{name: getattr(claim, name) or None for name in ("device_class", "unit", "caveat")},
+            "published_device": claim.device,
+            "standing": claim.status or "as published",
+            "value": claim.value,
+            "cause": claim.cause(sheet),
+        }
+        ours = _learned(claim, cells)
+        if claim.is_timed and claim.hardware in beside:
+            ours = _forecast(claim, beside[claim.hardware])
+        yield theirs | ours | ({"ratio": ours["ours"] / claim.value} if ours and claim.value else {})
+    if (timed := experiment.timed) is not None:
+        for _, cell in cells.sort_values("step_time", kind="stable").drop_duplicates("device").iterrows():
+            yield _settings(experiment, timed, str(cell["kind"])) | {"unit": timed.unit} | _measured(timed, cell)
+        for name in TODAY:
+            if name in beside:
+                kind = str(beside[name].kind)
+                yield _settings(experiment, timed, kind) | {"unit": timed.unit} | _forecast(timed, beside[name])
 
 
-def _chosen(entry: Mapping[str, str], cells: pd.DataFrame) -> pd.Series:
-    """A device's cell of the largest share of the data, the nearest batch size, their format, and the best number."""
-    cells = cells[cells["fraction"].isna() | (cells["fraction"] == cells["fraction"].max())]
-    cells = cells[enough_repeats(cells["n_timed"].fillna(1))]
-    if theirs := parse_number(entry["batch_size"]):
-        apart = (cells["batch_size"].astype(float).map(math.log) - math.log(theirs)).abs()
-        cells = cells[apart == apart.min()]
-    same = cells["precision"] == (entry.get("precision") or PRECISION)
-    cells = cells[same] if same.any() else cells
-    higher = entry["unit"] == SPEED or "accuracy" in entry["metric"]
-    return cells.sort_values("", ascending=not higher, kind="stable").iloc[0]
-
-
-def _values(entry: Mapping[str, str], cell: pd.Series) -> list[float]:
-    """A cell's number in the published unit, times in seconds, with the ends of its interval; NaN where unknown."""
-    nothing, metric = [math.nan] * 3, entry["metric"]
-    if metric in MEASURED_ALONE:
-        made_up = metric in QUALITY and "standin" in str(cell["source"])
-        other = metric == "tpu_init_time" and cell["kind"] != "tpu"
-        known = cell["evidence"] == "measured" and not made_up and not other and pd.notna(cell[MEASURED_ALONE[metric]])
-        return [float(cell[MEASURED_ALONE[metric]]), math.nan, math.nan] if known else nothing
-    steps = [float(cell[f"step_time{bound}"]) for bound in BOUNDS]
-    if metric == "throughput" and entry["unit"] == SPEED:
-        operations = 2.0 * float(cell["batch_size"]) ** 3 / 1e12
-        return [operations / steps[place] for place in (0, 2, 1)]
-    size = _size(entry, cell)
-    if size is None:
-        return nothing
-    longer = size.length / float(cell["steps_per_sequence"]) if size.length else 1.0
-    return [step / float(cell["batch_size"]) * size.examples * longer for step in steps]
-
-
-def _size(entry: Mapping[str, str], cell: pd.Series) -> Size | None:
-    """The work that a published time holds; None where it is no time, or the source does not say."""
-    counted, _ = TIME_UNITS.get((entry["metric"], entry["unit"]), ("", None))
-    numbers = {name: parse_number(entry.get(name, "")) for name in ("batch_size", "epochs", "steps_per_epoch")}
-    length = parse_number(entry.get("sequence_length", ""))
-    batch, steps = numbers["batch_size"], numbers["steps_per_epoch"]
-    epoch = batch * steps if batch and steps else EPOCH_EXAMPLES.get(entry["workload"])
-    examples = {
-        "example": 1.0, "step": batch, "epoch": epoch, "training": epoch and (numbers["epochs"] or 1.0) * epoch,
-    }.get(counted)  # fmt: skip
-    if not examples or (length and pd.isna(cell["steps_per_sequence"])):
-        return None
-    return Size(examples, length)
-
-
-def _beside(entry: Mapping[str, str], theirs: float | None, cell: pd.Series) -> dict[str, Any]:
-    """Return this study's number, how it differs from theirs, and the ratio where the two are of the same thing."""
-    unlike = list(_unlike(entry, cell))
+def _settings(experiment: Experiment, claim: Claim, kind: str) -> dict[str, Any]:
+    """Return the settings that were published, for a kind of device."""
     return {
-        **{name: cell[name] for name in ("device", "kind", "precision", "batch_size", "evidence")},
-        **{f"ours{bound}": cell[bound] for bound in BOUNDS},
-        "n": cell["n_learned" if entry["metric"] in QUALITY else "n_timed"],
-        "data": cell["source"],
-        "ratio": cell[""] / theirs if theirs and not unlike else None,
-        "note": "; ".join([*unlike, *_remarks(entry, cell)]) or None,
+        **{name: getattr(claim, name) for name in ("source", "date", "workload", "metric")},
+        "published_batch_size": claim.batch_size,
+        "published_sequence_length": claim.sequence_length,
+        "published_precision": experiment.format_on(kind),
     }
 
 
-def _unlike(entry: Mapping[str, str], cell: pd.Series) -> Iterator[str]:
-    """Yield what makes ours another thing than theirs, so that no ratio may be given."""
-    batch, length, epochs = (parse_number(entry.get(name, "")) for name in ("batch_size", "sequence_length", "epochs"))
-    if batch and cell["batch_size"] != batch:
-        yield f"at batch size {cell['batch_size']}, published at {batch:g}"
-    if length and cell["steps_per_sequence"] != length:
-        yield f"with {int(cell['steps_per_sequence'])} steps per sequence, published with {length:g}"
-    if entry["metric"] == "first_epoch_time":
-        yield "without the compilation that the published time holds"
-    if entry["metric"] in QUALITY:
-        if cell["fraction"] != 1.0:
-            yield f"learned from {cell['fraction']:g} of the training data"
-        if epochs and {cell["fewest_epochs"], cell["learned_epochs"]} != {epochs}:
-            yield f"learned for {epochs_words(cell)}, published after {epochs:g}"
-    if entry.get("status") == DISPUTED:
-        yield "no ratio: the published number is doubtful, see its caveat"
+def _same(experiment: Experiment, cells: pd.DataFrame) -> pd.Series:
+    """Return which measured cells have the settings of an experiment."""
+    first, lengths = experiment.first, cells["steps_per_sequence"]
+    formats = cells["kind"].map(experiment.format_on, na_action="ignore")
+    same = (cells["module"] == first.workload) & (cells["precision"] == formats)
+    same &= cells["batch_size"] == (first.batch_size or math.nan)
+    same &= lengths.isna() if first.sequence_length is None else lengths == first.sequence_length
+    return same.fillna(False).astype(bool)
 
 
-def _remarks(entry: Mapping[str, str], cell: pd.Series) -> Iterator[str]:
-    """Yield what is to be known beside a ratio."""
-    if not entry["batch_size"]:
-        yield f"{'N' if cell['module'] == 'matmul' else 'batch size'} not published; the best one is shown"
-    if "standin" in str(cell["source"]):
-        yield "stand-in data of the same shapes"
-    if entry["metric"] == "tpu_init_time":
-        return
-    if cell["precision"] != (precision := entry.get("precision") or PRECISION):
-        known = "is in" if entry.get("precision") else "is taken for"
-        yield f"in {cell['precision']}; the published number {known} {precision}"
-    if entry["metric"] in QUALITY or cell["unit"] in OPERATIONS:
-        return
-    if (holds := entry.get(VALIDATION, "")) != NO:
-        yield f"without validation, which the published time {'holds' if holds == YES else 'may hold'}"
+def _forecast(claim: Claim, forecast: Forecast) -> dict[str, Any]:
+    """Return what a forecast says of as many steps as a figure is of."""
+    target = find_target(forecast.device, forecast.devices)
+    assert forecast.step_time is not None and forecast.batch_size is not None
+    times = (forecast.step_time, forecast.step_time_low, forecast.step_time_high)
+    size = forecast.batch_size
+    if claim.unit == SPEED:  # a call sends off a hundred products, so that the host does not count
+        size //= target.devices
+        spread = math.exp(EIGHTY * math.hypot(forecast.log_sd_shared or 0.0, forecast.log_sd_own or 0.0))
+        middle = forecast.device_time or forecast.step_time
+        times = (middle, middle / spread, middle * spread)
+    return {
+        "device": target.label,
+        "kind": target.kind,
+        "precision": forecast.precision,
+        "batch_size": size,
+        "sequence_length": forecast.sequence_length,
+        "evidence": "forecast",
+        **_amounts(claim, times, size, target.devices),
+    }
+
+
+def _measured(claim: Claim, cell: pd.Series) -> dict[str, Any]:
+    """Return what a measured cell says of as many steps as a figure is of."""
+    times = tuple(float(cell[f"step_time{bound}"]) for bound in BOUNDS)
+    return _cell(cell) | {"n": cell["n_timed"]} | _amounts(claim, times, int(cell["batch_size"]), int(cell["replicas"]))
+
+
+def _cell(cell: pd.Series) -> dict[str, Any]:
+    named = {name: cell[name] for name in ("device", "kind", "precision", "batch_size")}
+    return named | {"sequence_length": cell["steps_per_sequence"], "data": cell["source"], "evidence": "measured"}
+
+
+def _amounts(claim: Claim, times: Sequence[float | None], size: int, replicas: int) -> dict[str, Any]:
+    """Return a time or speed with its interval, in the unit of a figure; nothing where its steps are not known."""
+    if claim.unit == SPEED:
+        middle, *ends = (2.0 * size**3 * replicas / 1e12 / time if time else None for time in times)
+        times = (middle, *reversed(ends))
+    else:
+        times = [claim.steps * time if claim.steps and time else None for time in times]
+    return {f"ours{bound}": value for bound, value in zip(BOUNDS, times, strict=True)}
+
+
+def _learned(claim: Claim, cells: pd.DataFrame) -> dict[str, Any]:
+    """Return the best quality after as many epochs on all of the real data; nothing where no run has it."""
+    column = QUALITY.get(claim.metric)
+    if column is None:
+        return {}
+    real = ~cells["source"].astype("string").str.contains("standin").fillna(True).astype(bool)
+    alike = cells[real & (cells["fraction"] == 1.0) & cells[column].notna()]
+    if claim.epochs is not None:
+        alike = alike[(alike["fewest_epochs"] == claim.epochs) & (alike["learned_epochs"] == claim.epochs)]
+    if alike.empty:
+        return {}
+    cell = alike.sort_values(column, ascending="accuracy" not in claim.metric, kind="stable").iloc[0]
+    return _cell(cell) | {"n": cell["n_learned"], "ours": float(cell[column])}
