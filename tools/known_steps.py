@@ -66,7 +66,7 @@ def traced(question: Question) -> Iterator[CompiledRecord]:
         asked.forecast()
         several = with_more_gpus(asked, "eager")
     for record in [*asked.records.values(), *(several.records.values() if several is not asked else ())]:
-        facts = record.facts and record.facts.model_copy(update={"host_time": None, "compile_seconds": None})
+        facts = record.facts and record.facts.model_copy(update={"host_time": None})
         assert record.status in ("ok", "does_not_fit", "refused"), record.reason
         yield record.model_copy(update={"facts": facts, "code_hash": ""})
 
