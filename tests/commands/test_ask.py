@@ -17,7 +17,7 @@ from answer.test_facts import SETTLE
 from needs import require
 
 from whichdevice.__main__ import main
-from whichdevice.apps.commands.ask import gpus_needed, takes_ports, targets_of
+from whichdevice.apps.commands.ask import gpus_needed, names_tpus, targets_of
 from whichdevice.apps.questions.one_model import OneModel
 from whichdevice.apps.questions.question import Question
 from whichdevice.apps.questions.time_left import TimeLeft
@@ -412,20 +412,9 @@ def test_rent_refuses_in_one_line(arguments: list[str], line: str, capsys: pytes
     assert capsys.readouterr().err.startswith(line)
 
 
-@pytest.mark.parametrize(
-    ("model", "devices", "options", "mode", "takes"),
-    [
-        ("hf:Qwen/Qwen2.5-7B", None, [], "train", True),
-        ("hf:Qwen/Qwen2.5-7B", None, ["method=lora"], "train", False),
-        ("hf:Qwen/Qwen2.5-7B", None, [], "generate", False),  # the loop of transformers is PyTorch's
-        ("net.py", None, [], "train", False),
-        ("net.py", "T4,tpu", [], "generate", True),
-    ],
-)
-def test_a_tpu_is_a_choice_for_pytorch_where_it_is_named_or_jax_trains_the_same(
-    model: str, devices: str | None, options: list[str], mode: str, takes: bool
-) -> None:
-    assert takes_ports(model, devices, options, mode) == takes
+@pytest.mark.parametrize(("devices", "named"), [(None, False), ("T4,L4", False), ("T4,tpu", True), ("v5e-2x2", True)])
+def test_a_tpu_is_a_choice_for_pytorch_where_it_is_named(devices: str | None, named: bool) -> None:
+    assert names_tpus(devices) == named
 
 
 def test_rent_takes_a_device_by_its_name_and_people_use_sixteen_bits(capsys: pytest.CaptureFixture[str]) -> None:

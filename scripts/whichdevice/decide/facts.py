@@ -438,6 +438,12 @@ OF_WORDS = (
 )  # fmt: skip
 
 
+def _doubts(row: Row) -> list[str]:
+    """Return what keeps a pick from being sure, however large its chance is."""
+    doubts = {"once it is ported": row.needs_port, "if it fits": row.memory_tight, "by a rough forecast": row.rough}
+    return [words for words, holds in doubts.items() if holds]
+
+
 def facts(answer: Answer) -> dict[str, Any]:
     """Return all that is said of an answer, by name."""
     pick, work, rows = answer.pick, answer.work, answer.work.rows
@@ -449,6 +455,7 @@ def facts(answer: Answer) -> dict[str, Any]:
         "disturbed": [row for row in rows if row.is_here and row.disturbed],
         "estimated": [row for row in rows if row.evidence == ESTIMATED and row.step_time],
         "starts": {row.price.kind == "free": row for row in rows if row.start_time and row.step_time},
+        "doubts": _doubts(pick.row) if pick else [],
         "rough": all(option.row.rough for option in answer.options if option.seconds),
         "old": [one.row for one in known["priced"] if (one.row.price.age or 0) > OLD_DAYS],
     }  # fmt: skip

@@ -301,23 +301,15 @@ def wants_of(args: argparse.Namespace) -> "Wants":
     size: dict[str, Any] = {name: positive(f"--{name}", getattr(args, name)) for name in sizes}
     return Wants(
         **size, by=args.by, deadline=seconds_of(args.deadline), only_free=args.only == "free", spot=args.spot,
-        prices=prices_of(args.price), port=takes_ports(args.model, args.devices, args.option, args.mode),
+        prices=prices_of(args.price), port=names_tpus(args.devices),
     )  # fmt: skip
 
 
-def takes_ports(model: str, devices: str | None, options: Sequence[str], mode: str) -> bool:
-    """Return whether TPUs are choices for a PyTorch model: where they are named, or JAX trains the same model as it is.
-
-    MaxText and others train well-known language models whole; adapters, own code and the loop that generates have to be
-    ported.
-    """
+def names_tpus(devices: str | None) -> bool:
+    """Return whether TPUs are named, which makes them choices for a PyTorch model: it has to be ported to them."""
     from whichdevice.forecast.targets import names_tpu
-    from whichdevice.models.address import full_name
-    from whichdevice.models.hugging_face import PREFIX
 
-    named = devices is not None and any(map(names_tpu, devices.split(",")))
-    whole = mode == "train" and not any(option.startswith("method=") for option in options)
-    return named or (whole and full_name(model).startswith(PREFIX))
+    return devices is not None and any(map(names_tpu, devices.split(",")))
 
 
 TIME = re.compile(rf"({NUMBER})\s*(d|h|min|m|s)?")
