@@ -91,7 +91,7 @@ def plan_lines(plan: Any, call: Callable[[str], str]) -> list[str]:
         f"Data: {sources or 'none needed'}.",
         *plan.notes(),
         *_learning(study),
-        f"Forecasts: {len(programs)} steps on devices, {done} counted already; one count serves all devices, in seconds.",
+        f"Forecasts: {len(programs)}, {done} counted already; a count takes seconds and serves all devices.",
         "",
         f"{'device':10} {'workload':20} {'runs':>5} {'minutes':>8}",
     ]
