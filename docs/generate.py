@@ -60,7 +60,7 @@ TARGETS = {  # each rule of the workflow that a person may name, in the order of
     "tpu": "the runs of the study's TPUs",
     "datasets": "datasets, prepared once",
     "runs": "every run that this machine can measure",
-    "compiled": "programs compiled for devices that nobody here has, for the forecasts",
+    "compiled": "steps counted for devices that nobody here has: the forecasts",
     "models": "trained models as files, of workloads with `export: true`",
     "tables": "CSV tables from all records",
     "figures": "pictures from the tables",
@@ -168,7 +168,7 @@ INSTALLS = {  # what each extra is for
     "study": "whole studies, with TensorFlow",
     "torch": "PyTorch with it (CUDA on Linux)",
     "gpu": "an NVIDIA GPU with TensorFlow and JAX (Linux)",
-    "tpu": "a TPU machine with JAX, or forecasts for TPUs",
+    "tpu": "a TPU machine with JAX",
 }
 
 
@@ -542,8 +542,7 @@ def support() -> str:
         "# Support matrix\n\nOther combinations make no run. *Run on such a device* is the column that matters: a code "
         "path that never met its device may fail there.\n\n"
         + grid(["device", "backend", "number formats", "run on such a device", "tested by"], rows)
-        + "\nGPU means NVIDIA. Apple, AMD and Intel GPUs are not measured. Programs for forecasts are compiled on "
-        "Linux, x86-64.\n"
+        + "\nGPU means NVIDIA. Apple, AMD and Intel GPUs are not measured.\n"
     )
 
 

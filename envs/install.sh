@@ -16,10 +16,10 @@ version() { "$1" -c 'import sys; print(*sys.version_info[:2])'; }
 
 size() { # of a whole environment on Linux (x86-64); what pip has in its cache is not downloaded again
     case $name in
-    cpu) echo "downloads 1.1 GB, takes 3.9 GB of disk and a few minutes" ;;
-    test) echo "downloads 1.6 GB, takes 6 GB of disk and a few minutes" ;;
+    cpu) echo "downloads 0.9 GB, takes 3.3 GB of disk and a few minutes" ;;
+    test) echo "downloads 1.4 GB, takes 5.4 GB of disk and a few minutes" ;;
     gpu) echo "downloads 4.2 GB, takes about 9 GB of disk" ;;
-    jax-tpu) echo "downloads 1.3 GB, takes 4.7 GB of disk and a few minutes" ;;
+    jax-tpu) echo "downloads 1.1 GB, takes 4.1 GB of disk and a few minutes" ;;
     torch) echo "downloads 3 GB, takes about 7 GB of disk" ;;
     *) echo "downloads 0.8 GB, takes about 3 GB of disk" ;;
     esac

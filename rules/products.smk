@@ -4,7 +4,7 @@ from whichdevice.study.planning import products
 COMPILED = products.compiled_records(PLAN)
 
 
-# All programs in one job, as the targets of a model share a process that traces it once.
+# All steps in one job, as the devices of a model share a process that traces it once.
 rule compile:
     output:
         [update(record) for record in COMPILED],
@@ -17,7 +17,7 @@ rule compile:
         cpus_per_task=lambda wildcards: PLAN.node_cores(),
         mem_mb=8000,
         runtime=max(10, round(PLAN.study.forecast.timeout / 60) + len(COMPILED)),
-    params:  # what a program is made of is in its record's path: forecast, devices, workloads
+    params:  # what a forecast is made of is in its record's path: forecast, devices, workloads
         config=CONFIG,
         again=PLAN.call.retry is not None,
     script:

@@ -1,4 +1,4 @@
-"""Compile the programs that a study forecasts, all in one job: their targets share processes."""
+"""Count the steps that a study forecasts, all in one job: one count serves all devices."""
 
 import os
 import sys

@@ -51,7 +51,7 @@ class TestSteps:
         assert found["device"] == [None, 1]
 
     def test_a_run_is_quiet(self, found):
-        # The plugin of XLA's compiler for CUDA writes these where a machine has no GPU; nothing public turns it off.
+        # JAX's plugin for CUDA, where it is installed, writes these where there is no GPU; nothing public stops it.
         noise = ("WARNING: All log messages before absl", "cuda_plugin_extension is not found", "Could not find cuda")
         assert [line for line in found["stderr"].splitlines() if not any(each in line for each in noise)] == []
 

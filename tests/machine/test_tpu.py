@@ -51,7 +51,7 @@ def test_googles_network_card_and_other_vendors_are_no_tpu(tmp_path: Path, vendo
     assert tpu.present(host(tmp_path, 1, device, vendor=vendor)) == 0
 
 
-def test_settings_for_the_compiler_make_no_tpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_setting_makes_no_tpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TPU_ACCELERATOR_TYPE", "v2-8")
     assert tpu.absent_reason(1, tmp_path) == "no TPU found on this host (no TPU on the PCI bus, vendor 0x1ae0)"
 

@@ -419,7 +419,7 @@ def require_jax_step(model: Any) -> None:
     """Raise StudyError on a train_step of the model's own that has not the form of Keras on JAX."""
     if "train_step" in overridden(model) and len(inspect.signature(model.train_step).parameters) < 2:
         raise StudyError(
-            "the model's own train_step(data) is written for TensorFlow or PyTorch, and JAX compiles the forecasts; "
+            "the model's own train_step(data) is written for TensorFlow or PyTorch, and forecasts count it in JAX; "
             "write it as Keras on JAX takes it, train_step(state, data), or write compute_loss(x, y, y_pred, ...)"
         )
 

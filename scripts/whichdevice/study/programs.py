@@ -1,4 +1,4 @@
-"""List the programs that a study wants compiled, and where their records are."""
+"""List the steps that a study wants counted, and where their records are."""
 
 from collections.abc import Iterator, Sequence
 from functools import cache

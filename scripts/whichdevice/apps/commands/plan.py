@@ -91,7 +91,7 @@ def plan_lines(plan: Any, call: Callable[[str], str]) -> list[str]:
         f"Data: {sources or 'none needed'}.",
         *plan.notes(),
         *_learning(study),
-        f"Forecasts: {len(programs)} programs, {done} compiled already; each takes seconds, for a TPU minutes.",
+        f"Forecasts: {len(programs)}, {done} counted already; a count takes seconds and serves all devices.",
         "",
         f"{'device':10} {'workload':20} {'runs':>5} {'minutes':>8}",
     ]

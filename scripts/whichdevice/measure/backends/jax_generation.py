@@ -1,6 +1,6 @@
 """Generate tokens with a Keras model on JAX: the prompt in one program, then one token after the other in another.
 
-Both programs are what a device runs and what its compiler is given for a forecast. The cache of keys and values has a
+Both programs are what a device runs and what a forecast counts. The cache of keys and values has a
 fixed length, and a decoding step overwrites the one that it is given.
 """
 

@@ -1,6 +1,6 @@
 """Train by JAX: state, data and batch numbers on the device, the state given away at each step and used again.
 
-One training step is a pure function of its state: the JAX backend runs it and forecasts compile it. The number formats
+One training step is a pure function of its state: the JAX backend runs it and forecasts count it. The number formats
 of a step's products are read from its program's text (HLO).
 """
 

@@ -1,6 +1,6 @@
 """Find Cloud TPUs on a TPU VM by the PCI bus, as JAX does.
 
-TPU_ACCELERATOR_TYPE does not show them: compiling for a TPU sets it on hosts without one. Google's vendor id alone
+TPU_ACCELERATOR_TYPE does not show them: it may be set on hosts without one. Google's vendor id alone
 does not show them either: Google's network and disk cards carry it too.
 """
 

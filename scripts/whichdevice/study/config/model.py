@@ -190,7 +190,7 @@ class Workload(Section):
 
 
 class Forecasting(Section):
-    """Forecasts for devices that nobody here has: programs of XLA, which need Linux on x86-64, or traces of PyTorch."""
+    """Forecasts for devices that nobody here has: of steps that are counted here."""
 
     devices: Annotated[list[TargetName], BeforeValidator(many), AfterValidator(without_repeats)] = Field(
         list(FORECAST_DEVICES),

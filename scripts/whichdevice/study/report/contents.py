@@ -108,7 +108,7 @@ def _pipelines(study: StudyResults) -> Iterator[str]:
 
 
 def forecast_section(study: StudyResults) -> dict[str, Any]:
-    """Return rows of forecasts, and a line for programs without one; both empty where nothing was compiled."""
+    """Return rows of forecasts, and a line for steps without one; both empty where nothing was counted."""
     forecasts = study.asked_forecasts
     known = forecasts["step_time"].notna()
     return {

@@ -34,7 +34,7 @@ LISTS = [field.name for field in fields(Forecast) if get_origin(field.type) is t
 IN_COMMON = ("workload", "batch_size", "sequence_length")  # what a forecast and a measured cell have in common
 
 
-@makes("one row per program that was compiled for a device. Nobody ran them; times are forecasts", COLUMNS)
+@makes("one row per step that was counted for a device. Nobody ran them; times are forecasts", COLUMNS)
 def make_forecasts(sources: Sources) -> pd.DataFrame:
     """Return the table of a study."""
     own = [path for path in sources.compiled_paths if not _is_claimed(path)]
