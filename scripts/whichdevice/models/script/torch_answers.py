@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -19,14 +19,26 @@ from torch.utils._pytree import tree_any, tree_map_only
 from whichdevice.models.script.torch_fakes import SOUND, is_fake, ones
 from whichdevice.models.script.torch_names import is_cuda, on_cpu
 
-if TYPE_CHECKING:
-    from whichdevice.models.script.watch_torch import Watching
-
 LARGE = 2**28  # bytes of a tensor that has no values once it is on the GPU
 LIKE = 3  # blocks of one class from which on they are checkpointed
 CHANGES = ("add_", "sub_", "mul_", "copy_", "__iadd__", "__isub__", "__imul__")
 SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 ON_GPU: Mapping[Any, Any] = {torch.Tensor.is_cuda.__get__: True, torch.Tensor.get_device: 0}  # type: ignore[attr-defined]
+
+
+class Watching(Protocol):
+    """What is told of a script's calls (watch_torch.py)."""
+
+    recorder: Any
+
+    def changes(self, weight: Any) -> None:
+        """Note that the script changes a weight itself."""
+
+    def weight(self, weight: Any) -> Any:
+        """Return a weight as it is here."""
+
+    def loaded(self, loader: Any, batch: Any) -> None:
+        """Count a batch of a loader."""
 
 
 class Answers(TorchFunctionMode):
