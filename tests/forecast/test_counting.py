@@ -149,9 +149,15 @@ def test_number_formats_with_the_same_kernels_share_a_count(installed, monkeypat
 
 
 def test_devices_that_share_a_batch_take_the_count_of_their_part(installed, monkeypatch):
-    parts = [*on_devices("T4"), *on_devices("T4", devices=4, batch_size=256)]
+    model = {"module": "mnist_cnn"}
+    parts = [*on_devices("T4", **model), *on_devices("T4", devices=4, batch_size=256, **model)]
     records, made = counted(monkeypatch, 1e9, parts)
     assert made == 1 and [record.asked.devices for record in records] == [1, 4]
+
+
+def test_each_of_several_devices_does_a_whole_operation(installed, monkeypatch):
+    records, made = counted(monkeypatch, 1e9, [*on_devices("T4"), *on_devices("T4", devices=8)])
+    assert made == 1 and [record.status for record in records] == ["ok", "ok"]
 
 
 def test_two_processes_share_the_steps(installed, monkeypatch):

@@ -100,7 +100,17 @@ def counted_step(asked: ProgramRequest) -> dict[str, Any]:
     """All of a request that the count of a step depends on: the batch is that of one device."""
     step = asked.model_dump(mode="json", exclude=OF_DEVICE)
     precision = SAME.get(asked.precision, asked.precision)
-    return step | {"precision": precision, "batch_size": asked.batch_size // asked.devices}
+    return step | {"precision": precision, "batch_size": batch_of_one(asked)}
+
+
+def batch_of_one(asked: ProgramRequest) -> int:
+    """Return the batch of one device: several share that of a model; each does a whole operation."""
+    return asked.batch_size // (asked.devices if shares_batch(asked) else 1)
+
+
+def shares_batch(asked: ProgramRequest) -> bool:
+    """Return whether several devices share the batch of a step."""
+    return asked.devices > 1 and Model.read(asked.module).has_model
 
 
 def _one_go(asked: ProgramRequest) -> dict[str, Any]:
@@ -123,7 +133,7 @@ def _refused(draft: CompiledRecord) -> CompiledRecord | None:
     target = find_target(asked.device, asked.devices)
     if (reason := target.refusal(asked.precision, software_of(asked.module))) is not None:
         return draft.model_copy(update={"status": "refused", "reason": reason})
-    if asked.batch_size % asked.devices and software_of(asked.module) == "xla":
+    if asked.batch_size % asked.devices and software_of(asked.module) == "xla" and shares_batch(asked):
         reason = f"batch size {asked.batch_size} does not divide over the {target.devices} devices of {target.label}"
         return draft.model_copy(update={"status": "failed", "reason": reason})
     return None

@@ -18,6 +18,7 @@ from whichdevice.base.parts import GENERATED_UNIT
 from whichdevice.base.processes import supervised_job
 from whichdevice.forecast import host, tpu
 from whichdevice.forecast.count.kept import SAME, OneSize, StepCount
+from whichdevice.forecast.counting import batch_of_one
 from whichdevice.forecast.products import ProgramRequest
 from whichdevice.forecast.targets import find_target, software_of
 from whichdevice.models.loading import Model
@@ -80,7 +81,7 @@ def count_step(request: ProgramRequest) -> StepCount:
     from whichdevice.forecast.count.steps import make_step, nbytes_of, start
 
     start()
-    batch, precision = request.batch_size // request.devices, SAME.get(request.precision, request.precision)
+    batch, precision = batch_of_one(request), SAME.get(request.precision, request.precision)
     sizes, notes = list[OneSize](), list[str]()
     for size in (batch, 2 * batch) if request.largest_batch and Model.read(request.module).has_model else (batch,):
         step = make_step(
