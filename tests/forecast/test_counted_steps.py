@@ -199,7 +199,7 @@ def test_an_interrupt_ends_the_command_and_its_processes(tmp_path):
 
 
 def test_too_little_memory_on_this_host_is_one_line(tmp_path):
-    process = command(tmp_path, "/bin/sh", "-c", 'ulimit -v 1600000; exec "$@"', "sh")
+    process = command(tmp_path, "/bin/sh", "-c", 'ulimit -v 1100000; exec "$@"', "sh")
     output, errors = process.communicate(timeout=300)
     assert process.returncode == 2 and not output and "Traceback" not in errors
     last = errors.splitlines()[-1]

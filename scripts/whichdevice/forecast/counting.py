@@ -284,4 +284,4 @@ def _limited() -> str:
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     if limit == resource.RLIM_INFINITY:
         return ""
-    return f"; it may lack memory: this shell allows {limit / 1e9:.1f} GB (ulimit -v), counting takes 3 GB and more"
+    return f"; it may lack memory: this shell allows {limit / 1e9:.1f} GB (ulimit -v), counting takes 2 GB and more"
