@@ -1,1 +1,1 @@
-"""Forecasts for GPUs and TPUs without them: the work of a step, by a compiler or a trace, and how long it takes."""
+"""Forecasts for GPUs and TPUs without them: the work of a step, by a count or a trace, and how long it takes."""

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
-# Bytes of a GPU that a compiled step cannot have: the CUDA context with its kernels, and the handles and workspaces of
-# cuBLAS and cuDNN. About 0.3 GB (V100) to 0.6 GB (H100) in practice; a step cannot know what else uses the device.
+# Bytes of a GPU that a step of JAX or Keras cannot have: the CUDA context with its kernels, and the handles and
+# workspaces of cuBLAS and cuDNN. About 0.3 GB (V100) to 0.6 GB (H100) in practice; a step cannot know what else uses
+# the device.
 RESERVE = 600e6
 NONE_FITS = "not even the smallest batch fits"
 

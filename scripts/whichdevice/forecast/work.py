@@ -3,7 +3,8 @@
     for item in work.items:
         item.kind, item.precision, item.operations, item.bytes, item.count
 
-Programs of XLA's compilers (xla/) and traced PyTorch steps (torch/) end in a Work; the time model reads nothing else.
+Counted steps of JAX, Keras and TensorFlow (count/) and traced PyTorch steps (torch/) end in a Work; the time model
+reads nothing else.
 """
 
 from collections import defaultdict
