@@ -1,5 +1,5 @@
 # make study   the environment, then the whole study to a finished report
-# make test    linters, types, layering and the tests
+# make test    linters, types, layering and the quick tests
 # make docs    the documentation as a site, in docs/_build/html
 # make help    the rest
 
@@ -10,13 +10,13 @@ ARGS ?=
 SHELL := /bin/sh
 export ARGS
 PY := .venv/bin/python
-# A process takes up to 3 GB; a file's tests stay together, for they share what they measured. The order is conftest.py's.
+# A process takes up to 3 GB. Who has nothing left takes over half of what the other has.
 PROCESSES ?= 2
-IN_PARALLEL = --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder --durations 50
+IN_PARALLEL = --numprocesses $(PROCESSES) --dist worksteal --durations 10
 # Snakemake's jobs call `python`: the environment's comes first on PATH.
 RUN := PATH="$$(pwd)/.venv/bin:$$PATH"
 
-.PHONY: help arguments study environment test test-long check lint types style layers security rules-style workflow test-fit lock config docs explorer outputs pictures results forecasts clean test-environment torch-cpu
+.PHONY: help arguments study environment test test-all test-nightly lint types style layers security rules-style workflow lock config docs explorer outputs pictures results forecasts clean test-environment torch-cpu
 .DEFAULT_GOAL := help
 
 help:
@@ -27,11 +27,9 @@ help:
 	@echo "                        PYTHON=python3.12      default: the oldest fitting python3.x on PATH"
 	@echo "make environment        only make the environment (.venv)"
 	@echo "make torch-cpu          add PyTorch's CPU build, where pip is told of an index or a folder that has it"
-	@echo "make check              linters, types and fast tests, minutes"
-	@echo "make test               linters, types, layering and every test but the longest, PROCESSES=2 files at a time"
-	@echo "                        SKIPPED=FILE           list what was skipped: pytest @FILE runs it, once its needs are met"
-	@echo "make test-long          the longest tests: statistics, rarer faults in whole studies, a cluster, a browser"
-	@echo "make test-fit           tests of the fit in fit/, which is no part of the package"
+	@echo "make test               linters, types, layering and the quick tests: minutes, PROCESSES=2 at a time"
+	@echo "make test-all           the same with every test that this machine can run in minutes, those of fit/ too"
+	@echo "make test-nightly       what takes longest: statistics, rarer faults in whole studies, a cluster"
 	@echo "make config             write config/config.yaml and the schema from the typed config"
 	@echo "make docs               write the generated pages, build the site into docs/_build/html"
 	@echo "make explorer           write the page of well-known models, docs/_build/html/explorer.html"
@@ -48,10 +46,10 @@ environment:
 # Before anything is installed: the shell itself would only say that a string is unterminated.
 arguments:
 	@(eval "set -- $$ARGS") 2>/dev/null || { echo "ARGS has a quote without its partner: $$ARGS" >&2; exit 2; }
+	@[ -z "$(CONFIG)" ] || [ -f "$(CONFIG)" ] || { echo "$(CONFIG): no such file; name a config file by CONFIG=" >&2; exit 2; }
 
 study: arguments environment
-	@$(if $(CONFIG),$(PY) -m whichdevice config --check "$(CONFIG)")
-	@$(RUN) snakemake --cores 1 all $(if $(CONFIG),--configfile "$(CONFIG)") $(ARGS)
+	@$(PY) -m whichdevice study $(if $(CONFIG),--configfile "$(CONFIG)") -- $(ARGS)
 
 test-environment:
 	@sh envs/install.sh test "$(PYTHON)"
@@ -80,17 +78,14 @@ rules-style:
 workflow:
 	@$(RUN) snakemake --lint
 
-check: lint
-	$(PY) -m pytest -m "not slow and not long" $(IN_PARALLEL)
-
 test: lint
-	$(RUN) python -m pytest $(IN_PARALLEL) $(if $(SKIPPED),"--skipped=$(SKIPPED)")
+	$(RUN) python -m pytest -m "not slow and not long" $(IN_PARALLEL)
 
-test-long: test-environment test-fit
-	$(RUN) python -m pytest -m long $(IN_PARALLEL)
+test-all: lint
+	$(RUN) python -m pytest -m "not long" $(IN_PARALLEL) tests fit/tests
 
-test-fit: test-environment
-	$(RUN) python -m pytest fit/tests $(IN_PARALLEL)
+test-nightly: test-environment
+	$(RUN) python -m pytest -m long $(IN_PARALLEL) tests fit/tests
 
 lock: environment
 	@sh envs/lock.sh "$$(pwd)/.venv/bin/python"

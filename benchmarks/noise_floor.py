@@ -89,7 +89,7 @@ def study_of(options: argparse.Namespace) -> Study:
                 "study": "noise_floor",
                 "devices": {"cpu": {"kind": "cpu"}},
                 "data": {"source": "standin", "sources": {"mnist": "standin"}},
-                "measure": {"repeats": options.blocks, "seconds": options.seconds, "retry_disturbed": False},
+                "measure": {"repeats": options.blocks, "seconds": options.seconds, "retry_seconds": 0},
                 "train": {"epochs": 0},
                 "forecast": {"devices": []},
                 "workloads": {name: {**cell, "validation": False} for name in CELLS},

@@ -23,6 +23,8 @@ from whichdevice.forecast.products import write_compiled
 from whichdevice.study.claims import PUBLISHED, claim_requests, read_published
 from whichdevice.study.config.load import read_study
 from whichdevice.study.config.model import Study
+from whichdevice.study.figures import figure_facts, style
+from whichdevice.study.figures.claims import panels_of, then_and_now
 from whichdevice.study.programs import program_requests
 from whichdevice.study.results import StudyResults
 from whichdevice.study.tables.base import write_table
@@ -92,6 +94,15 @@ def claims(measured: pd.DataFrame, out: Path = FOLDER / "tables") -> None:
     forecasts = [forecast_of(record) for record in count_steps(claim_requests())]
     rows = published_table(read_published(PUBLISHED), measured, forecasts, hardware_rows())
     write_table(rows, out / "published.csv")
+    picture(rows)
+
+
+def picture(rows: pd.DataFrame, path: Path = FOLDER.parent / "images" / "then-and-now.svg") -> None:
+    """Draw the sources' experiments, then and now, as a study's report does."""
+    with style.applied():
+        drawn = then_and_now(panels_of(rows))
+        style.entitle(drawn, figure_facts("claims").title)
+        style.save(drawn, path)
 
 
 def of_today(text: str) -> str:

@@ -15,18 +15,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fit.fitting import Fitted, Published, Row
+from fit.generated import DOCS
 from fit.validation import SURE, Forecasts, folds, left_out
 from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.decide.decide import DRAWS, LIKELY, NEAR
 from whichdevice.forecast import joint
 
-RECORD = Path(__file__).parents[1] / "docs" / "results" / "decisions.json"
+RECORD = DOCS / "results" / "decisions.json"
 FEW = 2  # devices that a comparison has at least
 RIGHT = 0.03  # a pick is right where it is worse than the best by so much at most
 CONTRADICTS = 1.5  # a row so far (a factor) from what its neighbours say of it contradicts them

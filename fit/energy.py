@@ -7,20 +7,19 @@ of images and videos, whose steps are whole passes. Watts are of all GPUs togeth
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from fit.fitting import DATA
-from fit.generated import put_lines
+from fit.generated import DOCS, percent, put_lines, table
+from fit.scores import Z80, each_left_out, spread_of
 from whichdevice.base.sheets.hardware import hardware_rows
-from whichdevice.base.sheets.prices import Z80
 from whichdevice.decide.energy import MAX_SHARE, POWER_CONSTANTS, terms
 from whichdevice.study.tables.base import read_rows
 
-PAGE = Path(__file__).parents[1] / "docs" / "reference" / "energy-validation.md"
+PAGE = DOCS / "reference" / "energy-validation.md"
 BYTES = {"bfloat16": 2.0, "fp8": 1.0, "mxfp4": 0.55}  # of a weight
 PATCH = 16  # pixels of a picture along a side of one token: latents of 8, patches of 2
 FRAMES = 4  # of a video in one token
@@ -40,11 +39,6 @@ class Run:
     operations: float
     nbytes: float
     share: float
-
-    @property
-    def terms(self) -> list[float]:
-        """Return the terms that the fit takes."""
-        return terms(self.decodes, self.operations, self.nbytes, self.devices)
 
 
 def runs() -> list[Run]:
@@ -88,38 +82,30 @@ def _run(line: dict[str, str], decodes: bool, operations: float, nbytes: float, 
     return Run(line["task"], line["model"], line["device"], devices, decodes, operations, nbytes, share)
 
 
-def fitted(some: list[Run]) -> np.ndarray:
+def matrix_of(some: Sequence[Run]) -> np.ndarray:
+    """Return the terms that the fit takes [runs, terms]."""
+    return np.array([terms(run.decodes, run.operations, run.nbytes, run.devices) for run in some])
+
+
+def fitted(matrix: np.ndarray, share: np.ndarray) -> np.ndarray:
     """Return the weights of the terms for these runs, each of which counts the same."""
-    matrix = np.array([run.terms for run in some])
-    share = np.array([run.share for run in some])
-    return np.linalg.solve(
-        matrix.T @ matrix + RIDGE * np.eye(matrix.shape[1]), matrix.T @ np.log(share / (MAX_SHARE - share))
-    )
+    square = matrix.T @ matrix + RIDGE * np.eye(matrix.shape[1])
+    return np.linalg.solve(square, matrix.T @ np.log(share / (MAX_SHARE - share)))
 
 
-def shares(weights: np.ndarray, some: list[Run]) -> np.ndarray:
-    """Return the shares that these weights give."""
-    return np.asarray(MAX_SHARE / (1 + np.exp(-np.array([run.terms for run in some]) @ weights)))
+def left_out(everything: Sequence[Run], key: Callable[[Run], str]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log of forecast over measured of each run, whose group the fit did not see.
 
+    Then the same by the naive rule: the median share of all others.
+    """
+    matrix, share = matrix_of(everything), np.array([run.share for run in everything])
 
-def left_out(everything: list[Run], key: Callable[[Run], str]) -> np.ndarray:
-    """Return the log of forecast over measured of each run, whose group the fit did not see."""
-    errors = np.zeros(len(everything))
-    for group in {key(run) for run in everything}:
-        rest = [run for run in everything if key(run) != group]
-        mine = [place for place, run in enumerate(everything) if key(run) == group]
-        some = [everything[place] for place in mine]
-        errors[mine] = np.log(shares(fitted(rest), some) / [run.share for run in some])
-    return errors
+    def missed(out: np.ndarray) -> list[np.ndarray]:
+        forecast = MAX_SHARE / (1 + np.exp(-matrix @ fitted(matrix[~out], share[~out])))
+        return [np.log(forecast / share), np.log(np.median(share[~out]) / share)]
 
-
-def naive(everything: list[Run], key: Callable[[Run], str]) -> np.ndarray:
-    """Return the same of the naive rule: the median share of all others."""
-    errors = np.zeros(len(everything))
-    for place, run in enumerate(everything):
-        rest = [other.share for other in everything if key(other) != key(run)]
-        errors[place] = math.log(float(np.median(rest)) / run.share)
-    return errors
+    forecast, naive = each_left_out([key(run) for run in everything], missed)
+    return forecast, naive
 
 
 KEYS: dict[str, Callable[[Run], str]] = {
@@ -131,16 +117,16 @@ def main() -> None:
     """Write constants and page."""
     everything = runs()
     errors = {name: left_out(everything, key) for name, key in KEYS.items()}
-    log_sd = float(np.quantile(np.abs(errors["a model"]), 0.8)) / Z80
+    log_sd = spread_of(errors["a model"][0])
     ends = {
         name: [_ends([getattr(run, part) for run in everything if run.decodes == decodes])
                for part in ("operations", "nbytes")]
         for name, decodes in (("passes", False), ("decodes", True))
     }  # fmt: skip
-    weights = [float(f"{weight:.5g}") for weight in fitted(everything)]
-    constants = {"weights": weights, "log_sd": float(f"{log_sd:.4g}"), **ends}
+    weights = fitted(matrix_of(everything), np.array([run.share for run in everything]))
+    constants = {"weights": [float(f"{weight:.5g}") for weight in weights], "log_sd": float(f"{log_sd:.4g}"), **ends}
     POWER_CONSTANTS.write_text(json.dumps(constants, indent=1) + "\n", encoding="utf-8")
-    write_page(everything, errors, log_sd)
+    put_lines(PAGE, "make forecasts", _page(everything, errors, Z80 * log_sd))
 
 
 def _ends(values: list[float]) -> list[float]:
@@ -148,25 +134,26 @@ def _ends(values: list[float]) -> list[float]:
     return [float(f"{end:.4g}") for end in np.quantile(values, [0.01, 0.99])]
 
 
-def write_page(everything: list[Run], errors: dict[str, np.ndarray], log_sd: float) -> None:
-    """Replace the generated part of the page."""
-    half = Z80 * log_sd
-    lines = ["| left out | runs | median error | mean | 9 of 10 within | stated 80 % held | naive rule: median error |",
-             "|---|--:|--:|--:|--:|--:|--:|"]  # fmt: skip
-    for name, key in KEYS.items():
-        off, held = np.abs(np.expm1(errors[name])), float(np.mean(np.abs(errors[name]) <= half))
-        rule = float(np.median(np.abs(np.expm1(naive(everything, key)))))
-        lines.append(f"| {name} | {len(off):,} | {np.median(off):.1%} | {np.mean(off):.1%} "
-                     f"| {np.quantile(off, 0.9):.0%} | {held:.0%} | {rule:.1%} |")  # fmt: skip
-    lines += ["", "With models left out, by task and chip:", "",
-              "| task | chip | runs | share of the board's watts, median | median error | held |",
-              "|---|---|--:|--:|--:|--:|"]  # fmt: skip
+def _page(everything: Sequence[Run], errors: dict[str, tuple[np.ndarray, np.ndarray]], half: float) -> Iterator[str]:
+    """The generated part of the page; `half` is the log of the stated factor."""
+    rows = []
+    for name, logs in errors.items():
+        off, naive = np.abs(np.expm1(logs))
+        cells = [percent(float(number), 1) for number in (np.median(off), np.mean(off))]
+        ends = [percent(np.quantile(off, 0.9)), percent(np.mean(np.abs(logs[0]) <= half)), percent(np.median(naive), 1)]
+        rows.append([name, f"{len(off):,}", *cells, *ends])
+    heads = ("left out", "runs", "median error", "mean", "9 of 10 within", "stated 80 % held", "naive rule: median")
+    yield from table(heads, rows)
+    yield from ("", "With models left out, by task and chip:", "")
+    groups = []
     for task, chip in sorted({(run.task, run.chip) for run in everything}):
-        mine = [place for place, run in enumerate(everything) if (run.task, run.chip) == (task, chip)]
-        off, share = errors["a model"][mine], np.median([everything[place].share for place in mine])
-        lines.append(f"| {task} | {chip} | {len(mine)} | {share:.2f} | {np.median(np.abs(np.expm1(off))):.0%} "
-                     f"| {np.mean(np.abs(off) <= half):.0%} |")  # fmt: skip
-    put_lines(PAGE, "make forecasts", lines)
+        mine = [(run.task, run.chip) == (task, chip) for run in everything]
+        logs = errors["a model"][0][mine]
+        share = np.median([run.share for run, its in zip(everything, mine, strict=True) if its])
+        ends = [percent(np.median(np.abs(np.expm1(logs)))), percent(np.mean(np.abs(logs) <= half))]
+        groups.append([task, chip, sum(mine), f"{share:.2f}", *ends])
+    heads = ("task", "chip", "runs", "share of the board's watts, median", "median error", "held")
+    yield from table(heads, groups, words=2)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ are fitted by least squares of log residuals for each software; n rows of a sour
 fits the residuals' parts, validation.py tests the fit.
 """
 
-import csv
 import gzip
 import hashlib
 import json
@@ -16,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -29,7 +28,6 @@ from whichdevice.forecast.time_model import (
     DENSITY,
     LOW_POWER,
     MEASURED,
-    PRECISIONS,
     Peaks,
     at_peaks,
     family_of,
@@ -41,7 +39,8 @@ from whichdevice.forecast.time_model import (
     read_constants,
     software_of,
 )
-from whichdevice.forecast.work import LAST, Item, Software, Work
+from whichdevice.forecast.work import Item, Software, Work
+from whichdevice.study.tables.base import read_rows
 
 DATA = Path(__file__).with_name("data")  # published times and traced work
 PUBLISHED = DATA / "published.csv"
@@ -59,89 +58,42 @@ DENSITY_SLOPE, DENSITY_SD = 0.2, 0.15  # log of the clock of matrix units by the
 CLOCK_SPREAD = 0.15  # of chips of one class (log)
 CLASS_HOLD = 0.35  # of chips that a class starts from: clocks spread by 0.07 within a class and 0.12 between classes
 
-CONVOLUTIONS = ("", "pointwise ", "thin ", "depthwise ", "grouped ")
-EAGER: Mapping[str, tuple[float, float]] = {
-    "launch": (4e-6, 0.5),
-    **dict.fromkeys(("memory", "norm", "gather and scatter", "optimizer"), (1.2, 0.3)),
-    "batch norm": (2.0, 0.5),
-    **{f"{kind} {precision}": (1.1, 0.5) for kind in ("product", "attention") for precision in PRECISIONS},
-    "attention half": (3.0, 0.5),
-    **{f"bytes of {kind}": (0.8, 0.7) for kind in ("product", "attention")},
-    **{f"{kind}convolution {precision}": (1.2, 0.5) for kind in CONVOLUTIONS for precision in PRECISIONS},
-    # Published steps mix both, and a network of 3 x 3 filters alone is no faster than its peak allows.
-    **dict.fromkeys(("convolution float32", "pointwise convolution float32"), (1.05, 0.12)),
-    **{f"{kind}convolution backward half": (1.2, 0.5) for kind in CONVOLUTIONS},
-    **{f"bytes of {kind}convolution{back}": (0.8, 0.7) for kind in CONVOLUTIONS for back in ("", " backward")},
-    "collective": (0.35, 0.7),  # most of it hides behind the work
-}
-# Where PyTorch runs operation by operation on images with channels last.
-LAYOUT: Mapping[str, tuple[float, float]] = {
-    f"{LAST}norm": (1.2, 0.3),
-    f"{LAST}batch norm": (1.6, 0.5),
-    **{f"{LAST}{kind}convolution half": (1.1, 0.5) for kind in CONVOLUTIONS},
-    **{f"{LAST}{kind}convolution backward half": (1.1, 0.5) for kind in CONVOLUTIONS},
-    **{f"bytes of {LAST}{kind}convolution{back}": (0.8, 0.7) for kind in CONVOLUTIONS for back in ("", " backward")},
-    f"{LAST}grouped convolution backward half": (5.0, 1.0),
-    f"bytes of {LAST}grouped convolution backward": (2.0, 1.0),
-}
-# Where a fit starts, and how far (log) it is held there; with few rows of a class left, that is what remains.
-PRIOR: Mapping[str, Mapping[str, tuple[float, float]]] = {
-    "xla": {
-        "memory": (1.35, 0.3),
-        "launch": (5e-6, 0.5),
-        # Of an earlier fit to 91 published times, most of them of PyTorch: libraries' kernels are the same ones.
-        "product float32": (1.33, 0.3),
-        "product tf32": (1.71, 0.5),
-        "product half": (1.44, 0.5),
-        "convolution float32": (0.95, 0.3),
-        "convolution tf32": (2.64, 0.3),
-        "convolution half": (1.3, 0.3),
-        "grouped convolution": (3.0, 0.5),
-        # From tables without XLA: a batch of 128 of ResNeXt-101 takes a T4 566 ms, by PyTorch 214, and ResNet-50 in the
-        # same two 129 and 108; so 310 ms are of kernels that take 1.8 ms at the peak, 3.4 at the T4's clock.
-        "slow grouped convolution": (90.0, 0.3),
-        "bytes of product": (0.8, 0.3),
-        "bytes of convolution": (0.8, 0.3),
-        "collective": (1.3, 0.0),  # no row of several GPUs: rings reach about three quarters of a link
-    },
-    "xla on TPU": {
-        "memory": (1.4, 0.3),
-        "launch": (1e-6, 0.7),
-        "product": (1.2, 0.3),
-        "collective": (1.2, 0.5),
-        "transfer": (0.7, 0.5),
-        "grouped convolution": (1.9, 0.0),  # a GPU's
-    },
-    "xla of a GPU on TPU": {
-        "product": (1.05, 0.15),
-        "convolution": (1.1, 0.3),
-        "grouped convolution": (1.9, 0.3),
-        "recurrent": (1.1, 0.3),
-        "bytes of product": (0.5, 0.5),
-        "bytes of convolution": (0.5, 0.5),
-        "bytes of recurrent": (0.3, 0.7),
-        "memory": (0.5, 0.5),
-        "gather and scatter": (0.1, 1.0),
-        "launch": (5e-6, 0.5),
-        "launch of recurrent": (1.5e-6, 0.5),
-        "collective": (0.5, 0.7),
-    },
-    "eager": {**EAGER, **LAYOUT},
-    "torch.compile": EAGER,
-}
-# Steps that took less than so many seconds a kernel may wait for the host: they are no evidence for the device.
-HOST_BOUND = {"xla": 45e-6, "eager": 70e-6, "torch.compile": 15e-6, "xla on TPU": 0.0, "xla of a GPU on TPU": 0.0}
-HOST_SHARE = 0.6  # of such a step, up to which the device may take: then the host took the rest
-HOST_STEP = {
-    "xla": 5e-4,
-    "eager": 2e-4,
-    "torch.compile": 3e-4,
-    "xla on TPU": 1e-3,
-    "xla of a GPU on TPU": 1e-3,
-}  # seconds a step besides
-# Seconds a kernel where none are fitted. Published small steps of XLA are of TensorFlow 1.15 and 2, which took 15 to 30
-# µs a kernel; forecasts are for JAX, which launches a program in one call.
-HOST_PRIOR = {"xla": 5e-6, "eager": 1e-5, "torch.compile": 6e-6, "xla on TPU": 0.0, "xla of a GPU on TPU": 0.0}
+Prior = Mapping[str, tuple[float, float]]
+
+
+def read_priors(path: Path = DATA / "priors.csv") -> Mapping[str, Prior]:
+    """Where the factors of each software start, and how far (log) they are held there.
+
+    With few rows of a class left out of a fit, that is what remains.
+    """
+    priors: dict[str, dict[str, tuple[float, float]]] = {}
+    for line in read_rows(path):
+        priors.setdefault(line["software"], {})[line["name"]] = float(line["value"]), float(line["spread"])
+    return priors
+
+
+PRIOR = read_priors()
+HOST_SHARE = 0.6  # of a step that may wait for the host, up to which the device may take: then the host took the rest
+
+
+@dataclass(frozen=True)
+class Host:
+    """What a software's host takes: seconds a step, seconds a kernel where none are fitted.
+
+    Steps that took less than `bound` seconds a kernel may wait for it: they are no evidence for the device.
+    """
+
+    bound: float
+    step: float
+    kernel: float
+
+
+# Published small steps of XLA are of TensorFlow 1.15 and 2, which took 15 to 30 µs a kernel; forecasts are for JAX,
+# which launches a program in one call.
+HOSTS = {
+    "xla": Host(45e-6, 5e-4, 5e-6), "eager": Host(70e-6, 2e-4, 1e-5), "torch.compile": Host(15e-6, 3e-4, 6e-6)
+}  # fmt: skip
+HOST_OF_TPU = Host(0.0, 1e-3, 0.0)
 HOST_SD = 0.5  # log spread of the host's time between machines; not fitted to less
 
 
@@ -177,7 +129,7 @@ class Row:
     @property
     def host_bound(self) -> bool:
         """Return whether the host may have taken longer than the device."""
-        return self.seconds < HOST_BOUND[self.software] * self.work.kernels
+        return self.seconds < HOSTS.get(self.software, HOST_OF_TPU).bound * self.work.kernels
 
     @property
     def author(self) -> str:
@@ -196,26 +148,25 @@ def published_rows(published: Path = PUBLISHED, digests: Path = DIGESTS, traces:
     hardware = hardware_rows()
     sheet = {name: Peaks.of(row) for name, row in hardware.items() if row.kind != "cpu" and row.mem_bw_gbs}
     rows = []
-    with published.open(encoding="utf-8", newline="") as file:
-        for line in csv.DictReader(file):
-            try:
-                program, _, of_batch = line["program"].partition("@")
-                work, peaks = programs[program], sheet[line["device"]]
-            except KeyError as error:
-                raise StudyError(f"{published.name}: {line['id']}: no {error.args[0]}; run `make forecasts`") from None
-            model = f"{line['model']} {line['options'].replace('{}', '')} {line['sequence_length']}".strip()
-            question = f"{model} {line['mode']} {line['precision']}"
-            seconds, batch = float(line["step_ms"]) / 1e3, float(line["batch"] or 1)
-            mode = line["mode"]
-            if of_batch:
-                work = work.scaled(batch / float(of_batch))
-            if is_slow_build(line["framework"], hardware[line["device"]].compute_capability):
-                work = work.with_slow_groups()
-            rows.append(Row(line["source_group"], line["device"], seconds, batch, model, question, mode, work, peaks))
+    for line in read_rows(published):
+        try:
+            program, _, of_batch = line["program"].partition("@")
+            work, peaks = programs[program], sheet[line["device"]]
+        except KeyError as error:
+            raise StudyError(f"{published.name}: {line['id']}: no {error.args[0]}; run `make forecasts`") from None
+        model = f"{line['model']} {line['options'].replace('{}', '')} {line['sequence_length']}".strip()
+        question = f"{model} {line['mode']} {line['precision']}"
+        seconds, batch = float(line["step_ms"]) / 1e3, float(line["batch"] or 1)
+        mode = line["mode"]
+        if of_batch:
+            work = work.scaled(batch / float(of_batch))
+        if is_slow_build(line["framework"], hardware[line["device"]].compute_capability):
+            work = work.with_slow_groups()
+        rows.append(Row(line["source_group"], line["device"], seconds, batch, model, question, mode, work, peaks))
     document = read_traces(traces)
     for source, _, number, software, device, batch, milliseconds, *bandwidth in document["rows"]:
         _, model, size, mode, precision, traced, works, _, *layout = document["questions"][number]
-        work = _scaled(works[software], software, batch / traced)
+        work = summed_work(works[software], software, batch / traced)
         question = " ".join(map(str, (model, size, mode, precision, *layout)))
         peaks = replace(sheet[device], bandwidth=bandwidth[0] * 1e9) if bandwidth else sheet[device]
         rows.append(Row(source, device, milliseconds / 1e3, batch, model, question, mode, work, peaks))
@@ -244,11 +195,24 @@ def is_blind(row: Row) -> bool:
 
 def read_traces(path: Path = TRACES) -> dict[str, Any]:
     """The committed work of PyTorch steps, and their published times."""
-    return dict(json.loads(gzip.decompress(path.read_bytes())))
+    return read_gzip(path)
 
 
-def _scaled(items: Sequence[Sequence[Any]], software: Software, times: float) -> Work:
-    """The work of a step at another batch: as many kernels, each of so many times the operations and bytes."""
+def read_gzip(path: Path) -> Any:
+    """What a compressed JSON file holds."""
+    return json.loads(gzip.decompress(path.read_bytes()))
+
+
+Line = TypeVar("Line")
+
+
+def read_lines(kind: type[Line], path: Path) -> list[Line]:
+    """Every line of a CSV file as a dataclass of pydantic, which has a default where a cell may be empty."""
+    return [kind(**{name: text for name, text in row.items() if text}) for row in read_rows(path)]
+
+
+def summed_work(items: Sequence[Sequence[Any]], software: Software, times: float = 1.0) -> Work:
+    """The work of sums by kind (traces.py) at so many times the batch: as many kernels, each of so much more."""
     whole = (
         Item(kind, precision, operations / count, nbytes / count, count, None, *devices)
         for kind, precision, operations, nbytes, count, *devices in items
@@ -273,11 +237,12 @@ class Design:
     classes: np.ndarray  # [names]: the class of chips of a clock, "" for other factors
     power: np.ndarray  # [names]: how much the chip of a clock lacks power, in its largest form; else 0
     density: np.ndarray  # [names]: of a clock of matrix units, log of its largest form's operations a watt; else 0
+    centre: np.ndarray  # [names]: log of where each factor starts
+    spread: np.ndarray  # [names]: how far (log) it is held there
 
     @classmethod
-    def of(cls, rows: Sequence[Row]) -> "Design":
-        """The rows of one software."""
-        prior = PRIOR[rows[0].software]
+    def of(cls, rows: Sequence[Row], prior: Prior) -> "Design":
+        """The rows of one software, whose factors start from `prior`."""
         classes: dict[str, str] = {}  # by pace of a chip
         largest: dict[str, Peaks] = {}  # its form of most power
         for row in sorted(rows, key=lambda row: -row.peaks.low_power):
@@ -294,17 +259,19 @@ class Design:
                 column = places[like(name, known)]
                 at_peaks[place, column] += seconds
                 pace[place, column] = places[pace_of(row.chip, name) or SHEET]
-        sources = sorted({row.source_group for row in rows})
+        of_class = np.array([classes.get(name, "") for name in names])
+        power = np.array([largest[name].low_power if "clock of" in name else 0.0 for name in names])
+        dense = [log_density(largest[name].density) if name.startswith("matrix") else 0.0 for name in names]
+        density = np.array(dense)
+        centre = np.log([prior[name][0] if name in prior else 1.0 for name in names])
+        centre += power * ~np.char.endswith(of_class, MEASURED) * math.log(LOW_POWER_CLOCK) + density * DENSITY_SLOPE
+        spread = [prior[name][1] if name in prior else pace_sd(name, classes.get(name, "")) for name in names]
+        spread[names.index(SHEET)] = 0.0
         return cls(
-            tuple(names),
-            at_peaks,
-            pace,
-            np.log([row.seconds for row in rows]),
-            np.array([sources.index(row.source_group) for row in rows]),
-            np.array([classes.get(name, "") for name in names]),
-            np.array([largest[name].low_power if "clock of" in name else 0.0 for name in names]),
-            np.array([log_density(largest[name].density) if name.startswith("matrix") else 0.0 for name in names]),
-        )
+            tuple(names), at_peaks, pace, np.log([row.seconds for row in rows]),
+            np.unique([row.source_group for row in rows], return_inverse=True)[1], of_class, power, density, centre,
+            np.array(spread),
+        )  # fmt: skip
 
     def seconds(self, factors: np.ndarray) -> np.ndarray:
         """Seconds by name [rows, names]."""
@@ -318,7 +285,6 @@ class Design:
 def fit_factors(
     design: Design,
     chosen: np.ndarray,
-    software: str,
     start: np.ndarray | None = None,
     clocks: Mapping[str, float] = MappingProxyType({}),
 ) -> np.ndarray:
@@ -327,17 +293,11 @@ def fit_factors(
     n rows of a source weigh as much as √n. `start` are factors of a fit to nearly the same rows. A chip's clock is held
     to `clocks`, of other software, or else to that of its class.
     """
-    prior, names = PRIOR[software], design.names
+    names, classes = design.names, list(map(str, design.classes))
     columns = {name: getattr(design, name)[chosen] for name in ("at_peaks", "pace", "measured", "sources")}
     part = replace(design, **columns)
     weight = np.bincount(part.sources).astype(float)[part.sources] ** -0.5
-    centre = np.log([prior[name][0] if name in prior else 1.0 for name in names])
-    classes = list(map(str, design.classes))
-    spreads = map(pace_sd, names, classes)
-    spread = np.array([prior[name][1] if name in prior else sd for name, sd in zip(names, spreads, strict=True)])
-    spread[names.index(SHEET)] = 0.0
-    measured = np.char.endswith(design.classes, MEASURED)
-    centre += design.power * ~measured * math.log(LOW_POWER_CLOCK) + design.density * DENSITY_SLOPE
+    centre, spread = design.centre.copy(), design.spread.copy()
     for place, name in enumerate(names):
         if name in clocks:
             centre[place], spread[place] = math.log(clocks[name]), pace_sd(name, classes[place]) / 2
@@ -404,21 +364,19 @@ class Fitted:
 class Published:
     """Published times as arrays, so that a fit without some of them takes milliseconds."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
+    def __init__(self, rows: Sequence[Row], priors: Mapping[str, Prior] = PRIOR) -> None:
         self.rows = tuple(rows)
         self.software = np.array([row.software for row in rows])
         self.blind = np.array([is_blind(row) for row in rows])
         self.device_bound = ~np.array([row.host_bound for row in rows])
         self.places = {name: np.flatnonzero(self.software == name) for name in sorted(set(self.software))}
-        self.designs = {name: Design.of([rows[int(place)] for place in places]) for name, places in self.places.items()}
-        self.columns = Columns(
-            software=[row.software for row in rows],
-            family=[row.family for row in rows],
-            question=[row.question for row in rows],
-            source=[row.source_group for row in rows],
-            chip=[row.chip for row in rows],
-            chip_class=[row.peaks.chip_class for row in rows],
-        )
+        self.designs = {
+            name: Design.of([rows[int(place)] for place in places], priors[name])
+            for name, places in self.places.items()
+        }
+        names = ("software", "family", "question", "source_group", "chip")
+        software, family, question, source, chip = ([getattr(row, name) for row in rows] for name in names)
+        self.columns = Columns(software, family, question, source, chip, [row.peaks.chip_class for row in rows])
 
     def fit(self, chosen: np.ndarray | None = None, start: Fitted | None = None) -> Fitted:
         """Fit everything to the chosen rows [rows, of bool]; `start` fits nearly the same rows: variances are kept.
@@ -448,7 +406,7 @@ class Published:
             wanted = chosen[self.places[software]]
             if wanted.any():
                 design = replace(design, measured=design.measured - offsets[self.places[software]])
-                factors[software] = fit_factors(design, wanted, software, start.get(software), clocks)
+                factors[software] = fit_factors(design, wanted, start.get(software), clocks)
                 for place in np.flatnonzero(design.paces(wanted)):
                     clocks.setdefault(design.names[place], float(factors[software][place]))
         return factors
@@ -497,7 +455,8 @@ def host_times(published: Published, logs: np.ndarray, chosen: np.ndarray) -> di
     """
     hosts = {}
     for software in published.designs:
-        rates = {"step": HOST_STEP[software], "kernel": HOST_PRIOR[software], "log_sd": HOST_SD}
+        host = HOSTS.get(software, HOST_OF_TPU)
+        rates = {"step": host.step, "kernel": host.kernel, "log_sd": HOST_SD}
         waited: dict[str, list[float]] = {}  # by device, each for a host
         for place in np.flatnonzero(chosen & ~published.device_bound & (published.software == software)):
             row = published.rows[place]
@@ -516,7 +475,7 @@ def constants_of(published: Published, fitted: Fitted, widths: Mapping[str, Mapp
         "how": "Fitted by `make forecasts` to published times. factors: time over time at the sheet's peaks by class "
         "of work; launch: seconds a kernel. fitted: classes that published times have. families, chips: offset and "
         "spread of the log of time over forecast (joint.py); widths: how much wider a family is. "
-        "host: seconds a step and a kernel.",
+        "host: seconds a step and a kernel."
     }
     host = host_times(published, published.logs(fitted.factors), np.ones(len(published.rows), dtype=bool))
     clocks: dict[str, float] = {}  # of the first software that has the chip

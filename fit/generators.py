@@ -4,33 +4,27 @@ fit/data/generators_published.csv has published seconds of whole images and vide
 ML.ENERGY's rows alone.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
+from fit.fitting import DATA, read_priors
+from fit.generated import DOCS, percent, table, times
 from fit.robust import Point, robust_logs
-from fit.serving import score, spread_of, write_json
+from fit.scores import each_left_out, score, spread_of, weights_of
+from fit.serving import write_json
 from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast.serving.generators import GENERATOR_CONSTANTS, SHARP, Generating, whole, work_of
 from whichdevice.forecast.time_model import Peaks
 from whichdevice.models.diffusion import generator
 from whichdevice.study.tables.base import read_rows
 
-PUBLISHED = Path(__file__).parent / "data" / "generators_published.csv"
-PAGE = Path(__file__).parent.parent / "docs" / "reference" / "generators-validation.md"
+PUBLISHED = DATA / "generators_published.csv"
+PAGE = DOCS / "reference" / "generators-validation.md"
 FITTED = "ML.ENERGY"
-# Where the fit starts, and how far (log) it is held there. What is no attention was fitted to other published times.
-PRIOR: Mapping[str, tuple[float, float]] = {
-    "attention": (1.2, 0.3),
-    "exponentials": (1.5, 0.5),
-    "others": (1.0, 0.1),
-    "host": (1.0, 0.2),
-    "decode": (1.0, 0.5),
-}
+PRIOR = read_priors()["generator"]
 ROBUST, RESIDUAL = 0.2, 0.15
 
 
@@ -68,8 +62,7 @@ def fit(rows: Sequence[Row]) -> dict[str, float]:
     parts = np.array([[row.parts[name] for name in names] for row in rows])
     centre = np.log([PRIOR[name][0] for name in names])
     hold = RESIDUAL**2 / np.array([PRIOR[name][1] for name in names]) ** 2
-    alike = Counter((row.one.model.name, row.one.row.device) for row in rows)
-    weight = np.array([alike[row.one.model.name, row.one.row.device] ** -0.5 for row in rows])
+    weight = weights_of((row.one.model.name, row.one.row.device) for row in rows) ** 0.5
 
     def at(logs: np.ndarray) -> Point:
         times = parts * np.exp(logs)
@@ -92,13 +85,11 @@ def missed(rows: Sequence[Row], factors: Mapping[str, float]) -> np.ndarray:
 
 def left_out(rows: Sequence[Row], group: Callable[[Row], str]) -> np.ndarray:
     """Return log of published over forecast seconds of each row, its group left out of the fit."""
-    groups = np.array([group(row) for row in rows])
-    found = np.zeros(len(rows))
-    for name in sorted(set(groups)):
-        its = groups == name
-        factors = fit([row for row, out in zip(rows, its, strict=True) if not out])
-        found[its] = missed([row for row, out in zip(rows, its, strict=True) if out], factors)
-    return found
+
+    def its_missed(out: np.ndarray) -> np.ndarray:
+        return missed(rows, fit([row for row, is_out in zip(rows, out, strict=True) if not is_out]))
+
+    return each_left_out([group(row) for row in rows], its_missed)
 
 
 def main() -> None:
@@ -120,21 +111,21 @@ def _page(
     rows: Sequence[Row], scores: Mapping[str, np.ndarray], others: Sequence[Row], new: np.ndarray
 ) -> Iterator[str]:
     yield INTRODUCTION.format(rows=len(rows), others=len(others))
-    yield "| left out of the fit | rows | median error | 80 % were within | naive rule |"
-    yield "|---|--:|--:|--:|--:|"
-    naive = score(np.log([row.seconds for row in rows]) - np.log([_naive(row) for row in rows]))["median_error"]
+    naive = percent(score(np.log([row.seconds / _naive(row) for row in rows]))["median_error"])
+    cells = []
     for name, logs in scores.items():
         its = score(logs)
-        error, within = its["median_error"], its["within"]
-        yield f"| {name} | {len(logs)} | {100 * error:.0f} % | × / ÷ {within:.2f} | {100 * naive:.0f} % |"
+        cells.append([name, its["rows"], percent(its["median_error"]), times(its["within"]), naive])
+    yield from table(("left out of the fit", "rows", "median error", "80 % were within", "naive rule"), cells)
     yield ""
-    yield "| others' times, none of them fitted | device | steps | size | published | published / forecast |"
-    yield "|---|---|--:|--:|--:|--:|"
+    cells = []
     for row, log in zip(others, new, strict=True):
         one = row.one
         size = f"{one.width} × {one.height}" + (f" × {one.model.frames}" if one.model.frames > 1 else "")
         name = one.model.name.rpartition("/")[2]
-        yield f"| {name} | {one.row.device} | {one.steps} | {size} | {row.seconds:.4g} s | {np.exp(log):.2f} |"
+        cells.append([name, one.row.device, one.steps, size, f"{row.seconds:.4g} s", f"{np.exp(log):.2f}"])
+    heads = ("others' times, none of them fitted", "device", "steps", "size", "published", "published / forecast")
+    yield from table(heads, cells, words=2)
 
 
 def _naive(row: Row) -> float:

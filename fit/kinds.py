@@ -8,20 +8,21 @@ peak, and the highest peak for a dollar.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from fit.decisions import RECORD
-from fit.generated import put_lines
-from fit.page import PAGE
+from fit.generated import SCORES, percent, put_lines, score_cells, table
+from fit.page import PAGE, by_group
 from fit.steps import Step, read_steps, sheet
 from fit.validation import Forecasts
 from whichdevice.decide.decide import NEAR, Amount, By, Wants, decide
 from whichdevice.decide.rows import FORECAST, AskedWork
 from whichdevice.decide.rows import Row as Device
+from whichdevice.forecast.joint import Card
 from whichdevice.forecast.time_model import Peaks, forecast_step
 
 KINDS = RECORD.with_name("kinds.json")
@@ -223,6 +224,10 @@ their forecasts have the mean lead over XLA's that the submissions of the other 
 best published time or cost. The naive rule takes the highest peak in 16 bits, by cost the highest peak for a dollar.
 *Two systems*: each GPU system of a comparison beside each TPU system.
 """
+TITLES = {
+    "xla of a GPU on TPU": "TPUs, first estimates: published steps, and programs of their compiler",
+    "PyTorch on TPU": "Language models on TPUs: published trainings by MaxText",
+}
 LINES = {
     "right": "right", "right_kind": "the picked kind is the best one's", "naive_right": "right by the naive rule",
     "regret_mean": "worse than the best, mean", "regret_90": "worse than the best in 9 of 10 comparisons by at most",
@@ -230,36 +235,20 @@ LINES = {
 }  # fmt: skip
 
 
-def write_page(found: Mapping[str, Forecasts], cards: Mapping[str, Any], card: Mapping[str, Any]) -> None:
-    """Replace the part of the validation page that is about TPUs' first estimates."""
-    lines = [f"### TPUs, first estimates: {len(found['models'].rows)} published steps", "", *_left_out(cards), ""]
+def write_page(found: Mapping[str, Forecasts], cards: Card, card: Mapping[str, Any]) -> None:
+    """Replace the part of the validation page that is about TPUs: their scorecards by software, and decisions."""
+    lines = []
+    for software, title in TITLES.items():
+        rows = ([name, *score_cells(its)] for name, its in cards[software].items())
+        lines += [f"### {title}", "", *table(("left out", *SCORES), rows), ""]
     for what, name in (("model", "model"), ("chip", "chip"), ("source", "source_group")):
-        lines += [*_by(what, found["models"], name), ""]
+        lines += [*by_group(f"{what}, first estimates", found["models"], name), ""]
     columns = [card[name][by] for name in ("sets", "pairs") for by in BYS]
-    lines += [ABOUT, "| | by time | by cost | two systems, by time | by cost |", "|---|--:|--:|--:|--:|"]
-    lines.append(f"| comparisons | {' | '.join(str(its['comparisons']) for its in columns)} |")
-    lines += [f"| {words} | {' | '.join(f'{its[n]:.1%}' for its in columns)} |" for n, words in LINES.items()]
     plain = [card[f"{name} of XLA alone"][by]["right"] for name in ("sets", "pairs") for by in BYS]
-    lines.append(f"| right by forecasts of XLA alone | {' | '.join(f'{share:.1%}' for share in plain)} |")
+    cells = [["comparisons", *(its["comparisons"] for its in columns)]]
+    cells += [[words, *(percent(its[name], 1) for its in columns)] for name, words in LINES.items()]
+    cells.append(["right by forecasts of XLA alone", *(percent(share, 1) for share in plain)])
+    lines += [ABOUT, *table(("", "by time", "by cost", "two systems, by time", "by cost"), cells)]
     for by in BYS:
         lines += ["", f"Not right by {by}:", "", *(f"- {name}" for name in card["sets"][by]["worst"] or ["none"])]
     put_lines(PAGE, "python -m fit.tpu", lines)
-
-
-def _left_out(cards: Mapping[str, Any]) -> Iterator[str]:
-    yield "| left out | rows | groups | median error | 80 % were within | stated 80 % interval | it held |"
-    yield "|---|--:|--:|--:|--:|--:|--:|"
-    for name, its in cards.items():
-        yield (
-            f"| {name} | {its['rows']} | {its['groups']} | {its['median_error']:.0%} | × / ÷ {its['within']:.2f} "
-            f"| × / ÷ {its['stated']:.2f} | {its['held']:.0%} |"
-        )
-
-
-def _by(what: str, found: Forecasts, name: str) -> Iterator[str]:
-    yield f"| {what} | rows | published / forecast: median | 80 % were within | it held |"
-    yield "|---|--:|--:|--:|--:|"
-    for value in sorted({getattr(row, name) for row in found.rows}):
-        its = found.of(lambda row, wanted=value: getattr(row, name) == wanted)  # type: ignore[misc]
-        middle = float(np.exp(np.median(its.logs)))
-        yield f"| {value} | {len(its.rows)} | {middle:.2f} | × / ÷ {its.within:.2f} | {its.held:.0%} |"

@@ -10,21 +10,21 @@ where the step alone decides its peak (see `memory_rows`).
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-from fit.fitting import DATA, read_traces
+from pydantic.dataclasses import dataclass
+
+from fit.fitting import DATA, read_lines, read_traces
 from fit.traces import sums, write
 from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
+from whichdevice.forecast.torch.memory import RESERVE, ends, need
 from whichdevice.forecast.torch.several import accumulated, on_gpus
 from whichdevice.forecast.torch.trace import Step, Trace, trace_step
 from whichdevice.models.hugging_face import Configuration, configuration
 from whichdevice.models.tuning import Tuning
-from whichdevice.study.tables.base import read_rows
 
-FRAGMENTATION, RESERVE, SPREAD = 1.09, 0.9e9, 0.05  # as forecast/torch/ has them
 LIBRARY = "language models"
 PUBLISHED = DATA / "llm_published.csv"
 DIGESTS = DATA / "llm_digests.json"
@@ -42,20 +42,20 @@ class Published:
     id: str
     source: str
     model: str
-    method: str
-    weights: str
-    software: str
     sharing: str
     gpus: int
     device: str
     batch: int
-    length: int | None
-    accumulation: int
-    checkpointing: str
-    tokens_per_s: float | None
-    peak_gb: float | None
     status: str
-    notes: str
+    method: str = ""
+    weights: str = ""
+    software: str = ""
+    length: int | None = None
+    accumulation: int = 1
+    checkpointing: str = ""
+    tokens_per_s: float | None = None
+    peak_gb: float | None = None
+    notes: str = ""
 
     @property
     def program(self) -> str:
@@ -111,50 +111,32 @@ class Published:
 
 def published() -> list[Published]:
     """Every line of the table."""
-    return [_line(row) for row in read_rows(PUBLISHED)]
+    return read_lines(Published, PUBLISHED)
 
 
-def _line(row: Mapping[str, str]) -> Published:
-    return Published(
-        **{name: row[name] for name in ("id", "source", "model", "method", "weights", "software", "sharing", "device")},
-        gpus=int(row["gpus"]),
-        batch=int(row["batch"]),
-        length=int(row["length"]) if row["length"] else None,
-        accumulation=int(row["accumulation"] or 1),
-        checkpointing=row["checkpointing"],
-        tokens_per_s=float(row["tokens_per_s"]) if row["tokens_per_s"] else None,
-        peak_gb=float(row["peak_gb"]) if row["peak_gb"] else None,
-        status=row["status"],
-        notes=row["notes"],
-    )
-
-
-def traced(path: Path = DIGESTS) -> Iterator[tuple[Published, Trace]]:
+def traced() -> Iterator[tuple[Published, Trace]]:
     """Each row of which a step is known, with the step of one of its ranks."""
-    digests = read_digests(path)
+    digests = read_digests()
     for line in published():
         if line.program in digests:
             yield line, line.shared(digests[line.program])
 
 
 @cache
-def read_digests(path: Path = DIGESTS) -> Mapping[str, Trace]:
+def read_digests() -> Mapping[str, Trace]:
     """The committed traces by program."""
-    programs = json.loads(path.read_text(encoding="utf-8"))["programs"] if path.is_file() else {}
+    programs = json.loads(DIGESTS.read_text(encoding="utf-8"))["programs"]
     return {name: unpacked(digest) for name, digest in programs.items()}
 
 
-def write_digests(path: Path = DIGESTS) -> None:
+def write_digests() -> None:
     """Trace what is missing, and write one line a program."""
-    known = dict(read_digests(path))
     wanted = {line.program: line for line in published() if line.length and not line.method.startswith("Adapter")}
     compiled = {line.program for line in published() if line.software == "torch.compile"}
-    for name, line in wanted.items():
-        if name not in known:
-            known[name] = line.trace()
+    known = {name: read_digests().get(name) or line.trace() for name, line in wanted.items()}
     digests = {name: packed(known[name], name in compiled) for name in sorted(wanted)}
     rows = (f'  "{name}": {json.dumps(digest, separators=(",", ":"))}' for name, digest in digests.items())
-    path.write_text('{\n "programs": {\n' + ",\n".join(rows) + "\n }\n}\n", encoding="utf-8")
+    DIGESTS.write_text('{\n "programs": {\n' + ",\n".join(rows) + "\n }\n}\n", encoding="utf-8")
 
 
 def unpacked(digest: Mapping[str, Any]) -> Trace:
@@ -349,16 +331,8 @@ def peak(line: Published, trace: Trace) -> float:
     return trace.memory["peak"] if line.group == LITGPT else need(trace)
 
 
-def need(trace: Trace) -> float:
-    """Bytes that a step takes; what lives all the time leaves no pieces that nothing fits into."""
-    lasting = trace.memory["weights"] + trace.memory["optimizer"]
-    return lasting + (trace.memory["peak"] - lasting) * FRAGMENTATION
-
-
 def verdict(line: Published, trace: Trace) -> str:
     """`fits`, `tight` or `does not fit`, on its device."""
     available = (line.sheet.mem_bytes or (line.sheet.mem_gb or 0) * 2**30) - RESERVE
-    needed = need(trace)
-    if abs(needed / available - 1) <= SPREAD:
-        return "tight"
-    return "fits" if needed <= available else "does not fit"
+    least, most = ends(need(trace))
+    return "fits" if most <= available else "does not fit" if least > available else "tight"

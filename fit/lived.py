@@ -3,38 +3,34 @@
 fit/data/lived.csv has what people report of whole trainings, epochs or steps, each with its source;
 fit/data/lived_traces.json.gz the work of one GPU's pass of each, so that this runs on a bare machine. It fits how much
 longer a lived step takes, tests that with each source left out, and writes scripts/whichdevice/forecast/lived.json and
-the tables of docs/reference/lived-trainings.md. `python -m fit.lived trace` traces what is missing; it needs PyTorch
-and Transformers, and without dependencies of their own timm, Diffusers and torchvision's build for a CPU.
+the tables of docs/reference/lived-trainings.md. `python -m fit.lived trace` traces what is missing of timm's models,
+and needs what traces.py needs.
 """
 
-import csv
 import gzip
 import json
 import math
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from copy import copy
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic.dataclasses import dataclass
 
-from fit.fitting import DATA
-from fit.generated import put_lines
-from fit.traces import sums
+from fit.fitting import DATA, read_gzip, read_lines, summed_work
+from fit.generated import DOCS, put_lines, table, times
+from fit.scores import Z80, each_left_out, weights_of
 from whichdevice.base.sheets.hardware import hardware_rows
-from whichdevice.base.sheets.prices import Z80
 from whichdevice.forecast.lived import FEW_IMAGES, HABITS, KERNEL, Habits, shows
 from whichdevice.forecast.time_model import forecast_step
-from whichdevice.forecast.work import Item, Work
+from whichdevice.forecast.work import Item
 
 PUBLISHED = DATA / "lived.csv"
 TRACES = DATA / "lived_traces.json.gz"
-PAGE = Path(__file__).parents[1] / "docs" / "reference" / "lived-trainings.md"
+PAGE = DOCS / "reference" / "lived-trainings.md"
 WORKS = {"torch.compile": "fused", "jax": "tpu"}  # of a row's software; the others run operation by operation
 FUSED_ATTENTION = 2023  # from when on PyTorch has a kernel of its own for attention
 HELD = 0.02  # of a constant that few rows decide, to no effect
@@ -49,10 +45,8 @@ class Lived:
     """One report: a training, an epoch or some steps, of so many optimiser's steps."""
 
     id: str
-    source: str  # who reports
     where: str
     year: int
-    framework: str
     model: str
     size: str
     batch: int  # of one GPU's pass
@@ -62,15 +56,12 @@ class Lived:
     optimizer: str
     device: str
     gpus: int
-    reported: str
     seconds: float
     steps: int
-    loader: str
-    views: int  # of an image, each made by the loader
-    reads: str  # losses by the host: each step, seldom or unknown
-    includes: str
-    evaluated: float  # examples for each one trained, by sizes that data sets and settings are known to have; else 0
-    notes: str
+    loader: str = ""
+    views: int = 0  # of an image, each made by the loader
+    includes: str = ""
+    evaluated: float = 0.0  # examples for each one trained, by sizes that data sets and settings are known to have
 
     @property
     def program(self) -> str:
@@ -109,102 +100,69 @@ class Beside:
     kernels: float
 
 
-def published(path: Path = PUBLISHED) -> list[Lived]:
+def published() -> list[Lived]:
     """Every line of the table."""
-    whole = ("year", "batch", "accumulation", "gpus", "steps", "views")
-    real = ("seconds", "evaluated")
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    numbers = [
-        {name: int(row[name]) for name in whole} | {name: float(row[name] or 0) for name in real} for row in rows
-    ]
-    return [Lived(**{**row, **known}) for row, known in zip(rows, numbers, strict=True)]  # type: ignore[arg-type]
+    return read_lines(Lived, PUBLISHED)
 
 
 # Traces
 
 
 @cache
-def read_traces(path: Path = TRACES) -> Mapping[str, Any]:
+def read_traces() -> Mapping[str, Any]:
     """The committed work by program."""
-    return dict(json.loads(gzip.decompress(path.read_bytes()))) if path.is_file() else {}
+    return dict(read_gzip(TRACES))
 
 
 def trace(line: Lived) -> dict[str, Any]:
-    """Return the work of one pass on one GPU, and the bytes of its gradients."""
-    import torch
+    """Return the work of one pass of a model of timm on one GPU, and the bytes of its gradients."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
-    from fit.lived_models import lived_model
-    from whichdevice.forecast.torch.trace import Step, trace_step
+    from fit.traces import step, sums
+    from whichdevice.forecast.torch.trace import trace_step
     from whichdevice.forecast.tpu import of_trace
 
-    model = lived_model(line.model, tuple(map(int, line.size.split("x"))))
-    options = {"SGD": {"momentum": 0.9}}.get(line.optimizer, {})
-
-    def optimizer(module: Any) -> Any:
-        trained = [weight for weight in module.parameters() if weight.requires_grad]
-        return getattr(torch.optim, line.optimizer)(trained, lr=0.1, **options)
-
+    name, size = line.model.partition(":")[2], int(line.size.partition("x")[0])
+    asked = step(name, size, "train", line.precision, optimizer=line.optimizer)
     with sdpa_kernel(SDPBackend.MATH) if line.year < FUSED_ATTENTION else nullcontext():
-        traced = trace_step(Step(model.build, model.batch, model.loss, optimizer, line.precision), line.batch)
+        traced = trace_step(asked, line.batch)
     works = {"eager": traced.work, "fused": traced.fused, "tpu": of_trace(traced.fused)}
-    return {
-        "gradients": traced.memory["gradients"],
-        "trained": traced.trained,
-        "untested": list(traced.work.untested),
-        line.work: sums(works[line.work]),
-    }
+    facts = {"gradients": traced.memory["gradients"], "trained": traced.trained, "untested": list(traced.work.untested)}
+    return facts | {line.work: sums(works[line.work])}
 
 
-def write_traces(path: Path = TRACES) -> None:
-    """Trace what is missing, and keep what is done after each."""
-    known = {name: dict(digest) for name, digest in read_traces(path).items()}
+def write_traces() -> None:
+    """Trace what is missing, and write one line a program."""
+    known = {name: dict(digest) for name, digest in read_traces().items()}
     for line in published():
-        if not line.work or line.work in known.get(line.program, {}):
-            continue
-        try:
-            known[line.program] = known.get(line.program, {}) | trace(line)
+        if line.model.startswith("timm:") and line.work and line.work not in known.get(line.program, {}):
             print(line.program, flush=True)
-        except Exception as error:
-            print(f"{line.program}: {type(error).__name__}: {str(error)[:200]}", file=sys.stderr, flush=True)
-            continue
-        keep_traces(known, path)
-
-
-def keep_traces(known: Mapping[str, Any], path: Path = TRACES) -> None:
-    """Write one line a program."""
+            known[line.program] = known.get(line.program, {}) | trace(line)
     lines = (f"{json.dumps(key)}:{json.dumps(known[key], separators=(',', ':'))}" for key in sorted(known))
-    path.write_bytes(gzip.compress(("{\n" + ",\n".join(lines) + "\n}\n").encode(), mtime=0))
+    TRACES.write_bytes(gzip.compress(("{\n" + ",\n".join(lines) + "\n}\n").encode(), mtime=0))
 
 
-def beside(path: Path = TRACES) -> list[Beside]:
+def beside() -> list[Beside]:
     """Each report whose step is traced, with its clean forecast on its device."""
-    reports = (_beside(line, read_traces(path)) for line in published())
-    return [report for report in reports if report is not None]
+    traces = read_traces()
+    return [_beside(line, traces[line.program]) for line in published() if line.work in traces.get(line.program, {})]
 
 
-def _beside(line: Lived, traces: Mapping[str, Any]) -> Beside | None:
-    digest = traces.get(line.program, {})
-    passes = line.accumulation
-    if line.work not in digest:
-        return None
-    half = line.work == "tpu"  # XLA multiplies float32 as bfloat16 there, unless told otherwise
+def _beside(line: Lived, digest: Mapping[str, Any]) -> Beside:
+    tpu = line.work == "tpu"  # XLA multiplies float32 as bfloat16 there, unless told otherwise
+    software: Any = {"tpu": "PyTorch", "fused": "torch.compile"}.get(line.work, "eager")
+    work = summed_work(digest[line.work], software)
     items = [
-        Item(
-            kind,
-            "half" if half and precision else precision,
-            operations / count,
-            nbytes / count,
-            count * (1 if kind == "optimizer" else passes),
+        replace(
+            item, precision="half" if tpu and item.precision else item.precision,
+            count=item.count * (1 if item.kind == "optimizer" else line.accumulation),
         )
-        for kind, precision, operations, nbytes, count, *_ in digest[line.work]
-    ]
+        for item in work.items
+    ]  # fmt: skip
     if line.gpus > 1:  # gradients are added up
         items.append(Item("collective", "", 0.0, digest["gradients"], 1, None, line.gpus))
-    software: Any = {"tpu": "PyTorch", "fused": "torch.compile"}.get(line.work, "eager")
-    platform: Any = "tpu" if line.work == "tpu" else "gpu"
-    work = Work(platform, tuple(items), software=software, untested=tuple(digest["untested"]))
+    platform: Any = "tpu" if tpu else "gpu"
+    work = replace(work, platform=platform, items=tuple(items), untested=tuple(digest["untested"]))
     step = forecast_step(work, hardware_rows()[line.device], "train", line.gpus)
     return Beside(line, step.seconds, work.kernels)
 
@@ -212,25 +170,25 @@ def _beside(line: Lived, traces: Mapping[str, Any]) -> Beside | None:
 # The fit
 
 
+@dataclass(frozen=True)
 class Reports:
     """Rows as arrays, so that a fit without some of them takes milliseconds."""
 
-    def __init__(self, rows: Sequence[Beside]) -> None:
-        self.rows = tuple(rows)
-        self.lived = np.log([row.line.step for row in rows])
-        self.clean = np.log([row.clean for row in rows])
-        self.groups = np.array([row.line.group for row in rows])
-        counts = Counter(self.groups)
-        self.weight = np.array([counts[group] ** -0.5 for group in self.groups])
-        self.shows = np.array([shows(row.clean, row.kernels, row.line.images) for row in rows])
+    lived: Any  # [rows]: log seconds, as the next
+    clean: Any
+    shows: Any  # [rows, 3]
+    weight: Any  # [rows]: n rows of a source weigh as much as √n
 
-    def without(self, left: np.ndarray) -> "Reports":
-        """The rows of the other sources."""
-        others = copy(self)
-        others.rows = tuple(row for row, leaves in zip(self.rows, left, strict=True) if not leaves)
-        for name in ("lived", "clean", "groups", "weight", "shows"):
-            setattr(others, name, getattr(self, name)[~left])
-        return others
+    @classmethod
+    def of(cls, rows: Sequence[Beside]) -> "Reports":
+        """Those of the rows."""
+        lived, clean = np.log([(row.line.step, row.clean) for row in rows]).T
+        shown = np.array([shows(row.clean, row.kernels, row.line.images) for row in rows])
+        return cls(lived, clean, shown, weights_of(row.line.group for row in rows) ** 0.5)
+
+    def at(self, chosen: np.ndarray) -> "Reports":
+        """The chosen rows."""
+        return Reports(self.lived[chosen], self.clean[chosen], self.shows[chosen], self.weight[chosen])
 
 
 def fitted(reports: Reports) -> np.ndarray:
@@ -268,35 +226,29 @@ Model = Callable[[Reports], Callable[[Reports], np.ndarray]]
 class LeftOut:
     """Logs of lived over forecast time where the source was left out, and the spread that the others state."""
 
-    reports: Reports
-    logs: np.ndarray
-    stated: np.ndarray
+    logs: Any
+    weight: Any
+    stated: Any
 
     @classmethod
-    def of(cls, reports: Reports, model: Model) -> "LeftOut":
+    def of(cls, reports: Reports, groups: Sequence[str], model: Model) -> "LeftOut":
         """Forecast each source's rows by a model of the others, whose misses, each left out too, are its interval."""
-        logs, stated = np.zeros(len(reports.rows)), np.zeros(len(reports.rows))
-        lefts = [reports.groups == group for group in sorted(set(reports.groups))]
-        for left in lefts:
-            logs[left] = (reports.lived - model(reports.without(left))(reports))[left]
-        for left in lefts:
-            stated[left] = spread(logs[~left], reports.weight[~left])
-        return cls(reports, logs, stated)
+        logs = each_left_out(groups, lambda out: reports.lived - model(reports.at(~out))(reports))
+        states = each_left_out(groups, lambda out: np.full(len(logs), spread(logs[~out], reports.weight[~out])))
+        return cls(logs, reports.weight, states)
 
     def score(self) -> dict[str, float]:
         """Median error, the share inside the stated interval, and how likely the reports are in it.
 
-        n rows of a source weigh as much as √n; the likelihood is of Student's t, as some trainings take many times as
-        long.
+        The likelihood is of Student's t, as some trainings take many times as long.
         """
-        weight, held = self.reports.weight, np.abs(self.logs) <= Z80 * self.stated
         scale = self.stated * Z80 / T80
         likely = -np.log(scale) - (FREEDOM + 1) / 2 * np.log1p((self.logs / scale) ** 2 / FREEDOM)
         return {
-            "median": quantile(np.abs(np.expm1(self.logs)), weight, 0.5),
-            "held": float(weight @ held / weight.sum()),
+            "median": quantile(np.abs(np.expm1(self.logs)), self.weight, 0.5),
+            "held": float(np.average(np.abs(self.logs) <= Z80 * self.stated, weights=self.weight)),
             "stated": math.exp(Z80 * float(np.median(self.stated))),
-            "likely": float(weight @ likely / weight.sum()),
+            "likely": float(np.average(likely, weights=self.weight)),
         }
 
 
@@ -312,96 +264,77 @@ def by_one_factor(reports: Reports) -> Callable[[Reports], np.ndarray]:
     return lambda others: factor + others.clean
 
 
-def by_clean_step(reports: Reports) -> Callable[[Reports], np.ndarray]:
-    """The clean step itself, whatever these rows are."""
-    return lambda others: others.clean
-
-
 MODELS: Mapping[str, Model] = {
     "kernels and images": by_habits,
     "naive: one factor for all": by_one_factor,
-    "naive: the clean step": by_clean_step,
+    "naive: the clean step": lambda _: lambda others: others.clean,
 }
 LATER = "dit_1"  # the first report that was collected after the rule was chosen
 
 
-def blind(reports: Reports, model: Model) -> LeftOut:
+def blind(rows: Sequence[Beside], model: Model) -> LeftOut:
     """Forecast the sources that were collected after the rule was chosen by a model of those before."""
-    ids = [line.id for line in published()]
-    groups = {line.group for line in published()[: ids.index(LATER)]}
-    before = np.array([group in groups for group in reports.groups])
-    known, others = reports.without(~before), reports.without(before)
-    left_out = LeftOut.of(known, model)
-    stated = np.full(len(others.rows), spread(left_out.logs, known.weight))
-    return LeftOut(others, others.lived - model(known)(others), stated)
+    ids, groups = [line.id for line in published()], [row.line.group for row in rows]
+    known = {line.group for line in published()[: ids.index(LATER)]}
+    before, reports = np.array([group in known for group in groups]), Reports.of(rows)
+    earlier, later = reports.at(before), reports.at(~before)
+    left_out = LeftOut.of(earlier, [group for group in groups if group in known], model)
+    stated = np.full(len(later.lived), spread(left_out.logs, earlier.weight))
+    return LeftOut(later.lived - model(earlier)(later), later.weight, stated)
 
 
 def main() -> None:
     """Fit, test, and write the constants and the page."""
-    reports = Reports(beside())
-    scores = {name: LeftOut.of(reports, model) for name, model in MODELS.items()}
+    rows = beside()
+    reports, groups = Reports.of(rows), [row.line.group for row in rows]
+    scores = {name: LeftOut.of(reports, groups, model) for name, model in MODELS.items()}
     constants = fitted(reports)
     sd = spread(next(iter(scores.values())).logs, reports.weight)
     numbers = math.exp(constants[0]), *constants[1:], sd
     factor, kernel, images, log_sd = (float(f"{value:.4g}") for value in numbers)
-    habits = Habits(factor, kernel, images, log_sd, len(reports.rows), len(set(reports.groups)))
+    habits = Habits(factor, kernel, images, log_sd, len(rows), len(set(groups)))
     HABITS.write_text(json.dumps(habits.to_dict(), indent=1) + "\n", encoding="utf-8")
-    put_lines(PAGE, "python -m fit.lived", (line.rstrip() for line in _page(reports, scores, habits)))
-    for name, left_out in scores.items():
-        print(name, left_out.score())
+    put_lines(PAGE, "python -m fit.lived", (line.rstrip() for line in _page(rows, scores, habits)))
 
 
-def _page(reports: Reports, scores: Mapping[str, LeftOut], habits: Habits) -> Iterator[str]:
-    lines, groups, best = published(), sorted(set(reports.groups), key=str.lower), next(iter(scores))
-    yield f"{len(lines)} reports of {len({line.group for line in lines})} sources. Of {len(reports.rows)} of them, of "
-    yield f"{len(groups)} sources, the step is traced, and forecast on its device in its number format."
+def _page(rows: Sequence[Beside], scores: Mapping[str, LeftOut], habits: Habits) -> Iterator[str]:
+    lines, reports, groups = published(), Reports.of(rows), np.array([row.line.group for row in rows])
+    yield f"{len(lines)} reports of {len({line.group for line in lines})} sources. Of {len(rows)} of them, of "
+    yield f"{len(set(groups))} sources, the step is traced, and forecast on its device in its number format."
     yield ""
     yield f"A lived step takes {habits.factor:.2f} times the clean one where its kernels take {KERNEL * 1e6:.0f} µs on "
     yield f"the mean and it needs no images of files; {2**habits.kernel:.2f} times that where they take twice as long, "
     yield f"as fewer are sent off; {_images(habits, 300):.2f} and {_images(habits, 1000):.2f} times that where each "
     yield "device needs 300 and 1,000 images a second that are decoded from files."
-    yield from (
-        "",
-        "| each source left out | median error | inside the stated 80 % | stated interval | log-likelihood |",
-        "|---|--:|--:|--:|--:|",
-    )
-    yield from (_score(name, left_out) for name, left_out in scores.items())
-    later = {name: blind(reports, model) for name, model in MODELS.items()}
-    yield from (
-        "",
-        f"| {len(set(later[best].reports.groups))} sources that were collected after the rule was chosen, by constants "
-        "of the others | median error | inside the stated 80 % | stated interval | log-likelihood |",
-        "|---|--:|--:|--:|--:|",
-    )
-    yield from (_score(name, left_out) for name, left_out in later.items())
-    yield from ("", "| source | reports | lived / clean | lived / forecast, left out |", "|---|--:|--:|--:|")
-    for group in groups:
-        rows = reports.groups == group
-        clean, forecast = (
-            math.exp(np.median(logs[rows])) for logs in (reports.lived - reports.clean, scores[best].logs)
-        )
-        yield f"| {group} | {rows.sum()} | {clean:.2f} | {forecast:.2f} |"
-    yield from (
-        "",
-        "| report | where | model | batch | device | lived step | clean step |",
-        "|---|---|---|--:|---|--:|--:|",
-    )
-    known = {row.line.id: row for row in reports.rows}
+    later = {name: blind(rows, model) for name, model in MODELS.items()}
+    known = {line.group for line in lines[: [line.id for line in lines].index(LATER)]}
+    new = f"{len(set(groups) - known)} sources that were collected after the rule was chosen, by the others' constants"
+    for title, left_out in (("each source left out", scores), (new, later)):
+        yield ""
+        heads = (title, "median error", "inside the stated 80 %", "stated interval", "log-likelihood")
+        yield from table(heads, (_score(name, its.score()) for name, its in left_out.items()))
+    yield ""
+    ratios = (reports.lived - reports.clean, next(iter(scores.values())).logs)
+    cells = []
+    for group in sorted(set(groups), key=str.lower):
+        its = groups == group
+        cells.append([group, its.sum(), *(f"{np.exp(np.median(logs[its])):.2f}" for logs in ratios)])
+    yield from table(("source", "reports", "lived / clean", "lived / forecast, left out"), cells)
+    yield ""
+    clean = {row.line.id: _milliseconds(row.clean) for row in rows}
+    cells = []
     for line in lines:
-        row = known.get(line.id)
-        gpus = f"{line.gpus} × " if line.gpus > 1 else ""
+        device = f"{line.gpus} × {line.device}" if line.gpus > 1 else line.device
         batch = f"{line.accumulation} × {line.batch}" if line.accumulation > 1 else str(line.batch)
-        clean_step = "not traced" if row is None else _milliseconds(row.clean)
-        yield (
-            f"| {line.id} | {line.where} | {line.model.partition(':')[2]}, {line.size} | {batch} | {gpus}{line.device} "
-            f"| {_milliseconds(line.step)} | {clean_step} |"
-        )
+        model = f"{line.model.partition(':')[2]}, {line.size}"
+        ends = [_milliseconds(line.step), clean.get(line.id, "not traced")]
+        cells.append([line.id, line.where, model, batch, device, *ends])
+    yield from table(("report", "where", "model", "batch", "device", "lived step", "clean step"), cells, words=5)
 
 
-def _score(name: str, left_out: LeftOut) -> str:
-    score = left_out.score()
-    share, held = 100 * score["median"], 100 * score["held"]
-    return f"| {name} | {share:.0f} % | {held:.0f} % | × / ÷ {score['stated']:.2f} | {score['likely']:.2f} |"
+def _score(name: str, score: Mapping[str, float]) -> list[str]:
+    shares = [f"{100 * score[part]:.0f} %" for part in ("median", "held")]
+    return [name, *shares, times(score["stated"]), f"{score['likely']:.2f}"]
 
 
 def _images(habits: Habits, rate: float) -> float:

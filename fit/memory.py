@@ -16,9 +16,9 @@ import numpy as np
 
 from fit.fitting import DATA
 from fit.generated import put_lines
-from whichdevice.base.sheets.hardware import hardware_rows
-from whichdevice.forecast.torch.memory import FRAGMENTATION, RESERVE, is_tight, need
-from whichdevice.forecast.torch.several import FROZEN
+from whichdevice.forecast import tpu
+from whichdevice.forecast.targets import find_target
+from whichdevice.forecast.torch.memory import BY_LIBRARY, FRAGMENTATION, INPUTS, RESERVE, ends, need
 from whichdevice.study.tables.base import read_rows
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Case:
     published: str  # ran, out of memory, or the peak in GB
     tensors_gb: float  # the peak of tensors alone, as torch.cuda.max_memory_allocated has it
     needed_gb: float  # with the allocator's pieces
-    frozen_gb: float  # of gradients of frozen weights, which some libraries hold besides
+    by_library_gb: float  # that some versions of libraries hold besides, or on a TPU leave to the host
     whole_gb: float  # of the weights that every rank loads, where it shards them; else 0
     source: str
 
@@ -52,8 +52,7 @@ class Case:
     @property
     def available_gb(self) -> float:
         """Return what the device has for a step."""
-        row = hardware_rows()[self.device]
-        return ((row.mem_bytes or (row.mem_gb or 0.0) * 2**30) - RESERVE) / 1e9
+        return find_target(self.device, self.gpus).available(RESERVE) / 1e9
 
     @property
     def loading_gb(self) -> float:
@@ -63,9 +62,13 @@ class Case:
     @property
     def verdict(self) -> str:
         """Whether the step fits, by the product's rule, and whether it loads."""
-        if is_tight(self.needed_gb, self.available_gb, self.gpus, self.compiled, self.frozen_gb):
+        on_tpu = find_target(self.device, self.gpus).kind == "tpu"
+        low, high = tpu.ends(self.needed_gb, self.by_library_gb) if on_tpu else ends(
+            self.needed_gb, self.gpus, self.compiled, self.by_library_gb
+        )  # fmt: skip
+        if low <= self.available_gb < high:
             return "tight"
-        if self.needed_gb > self.available_gb:
+        if high > self.available_gb:
             return "does not fit"
         return "does not load" if self.loading_gb > self.available_gb else "fits"
 
@@ -80,7 +83,7 @@ def read_cases() -> list[Case]:
     return [
         Case(
             line["step"], line["device"], int(line["gpus"]), line["compiled"] == "yes", line["published"],
-            float(line["tensors_gb"]), float(line["needed_gb"]), float(line["frozen_gb"]), float(line["whole_gb"]),
+            float(line["tensors_gb"]), float(line["needed_gb"]), float(line["by_library_gb"]), float(line["whole_gb"]),
             line["source"],
         )
         for line in read_rows(CASES)
@@ -110,7 +113,7 @@ def page(cases: list[Case]) -> Iterator[str]:
         published = f"peak {case.peak_gb:g} GB" if case.peak_gb else case.published
         yield (
             f"| {case.step} | {device} | {published} | {case.tensors_gb:.1f} GB | "
-            f"{max(case.needed_gb + case.frozen_gb, case.loading_gb):.1f} GB | {case.available_gb:.1f} GB | "
+            f"{max(case.needed_gb + case.by_library_gb, case.loading_gb):.1f} GB | {case.available_gb:.1f} GB | "
             f"{case.verdict} |"
         )
 
@@ -124,16 +127,39 @@ def write_page() -> None:
 
 
 def traced(case: Case) -> Case:
-    """The case with its memory as it is traced here; one of another step stays."""
+    """The case with its memory as it is traced here."""
+    if case.step.startswith("hf:"):
+        return _hub(case)
     makers: Mapping[str, Callable[[Case], Trace]] = {"NASNet-A large": _nasnet, "MPT 350M": _mpt}
     print(case.step, case.gpus, flush=True)
     trace = makers.get(case.step.partition(",")[0], _litgpt)(case)
     whole = trace.memory["weights"] * case.gpus if "litgpt" in case.source and case.gpus > 1 else 0.0
     found = {
-        "tensors_gb": trace.memory["peak"], "needed_gb": need(trace), "frozen_gb": trace.memory.get(FROZEN, 0.0),
-        "whole_gb": whole,
+        "tensors_gb": trace.memory["peak"], "needed_gb": need(trace), "whole_gb": whole,
+        "by_library_gb": sum(trace.memory.get(part, 0.0) for part in BY_LIBRARY),
     }  # fmt: skip
     return replace(case, **{name: float(f"{nbytes / 1e9:.4g}") for name, nbytes in found.items()})
+
+
+def _hub(case: Case) -> Case:
+    """A step as it is asked for: `hf:NAME, METHOD, examples x words`, of all devices, checkpointed and in one pass."""
+    from whichdevice.forecast.products import ProgramRequest
+    from whichdevice.forecast.torch.records import Traced
+
+    name, method, shape = case.step.split(", ")
+    batch, length = map(int, shape.split(" x "))
+    options = {"method": method, "gradient_checkpointing": True, "gradient_accumulation": 1}
+    options |= {"lora_rank": 32, "lora_layers": "all"} if method == "qlora" else {}
+    request = ProgramRequest(
+        device=case.device, devices=case.gpus, workload="case", module=name, precision="bfloat16", batch_size=batch,
+        mode="train", sequence_length=length, options=options,
+    )  # fmt: skip
+    target = find_target(case.device, case.gpus)
+    _, _, facts, _ = Traced(request).record(request, target)
+    parts, other = facts.memory_parts, BY_LIBRARY if target.kind == "gpu" else (INPUTS,)
+    found = (parts["peak"], facts.memory_needed or 0.0, sum(parts.get(part, 0.0) for part in other))
+    names = ("tensors_gb", "needed_gb", "by_library_gb")
+    return replace(case, **{name: float(f"{nbytes / 1e9:.4g}") for name, nbytes in zip(names, found, strict=True)})
 
 
 def _nasnet(case: Case) -> "Trace":
@@ -182,7 +208,10 @@ def _litgpt(case: Case) -> "Trace":
 def main() -> None:
     """Write the page, and trace the cases anew where that is wanted."""
     if "--rebuild" in sys.argv:
-        cases = [traced(case) for case in read_cases()]
+        named = sys.argv[sys.argv.index("--rebuild") + 1 :]  # with which a step begins
+        cases = [
+            traced(case) if not named or case.step.startswith(tuple(named)) else case for case in read_cases()
+        ]
         with CASES.open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, [field.name for field in fields(Case)], lineterminator="\n")
             writer.writeheader()

@@ -11,23 +11,24 @@ other kernels, as people lived it.
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-from fit.fitting import DATA
-from fit.generated import put_lines
+from pydantic import Json
+from pydantic.dataclasses import dataclass
+
+from fit.fitting import DATA, read_lines
+from fit.generated import DOCS, put_lines, table
 from fit.language_models import packed, unpacked
 from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.memory import RESERVE, need
 from whichdevice.forecast.torch.several import accumulated, on_gpus
 from whichdevice.forecast.torch.trace import Trace
-from whichdevice.study.tables.base import read_rows
 
 PUBLISHED, DIGESTS = DATA / "newer_published.csv", DATA / "newer_digests.json"
-PAGE = Path(__file__).parents[1] / "docs" / "reference" / "newer-trainings.md"
+PAGE = DOCS / "reference" / "newer-trainings.md"
 MADE_BY = "python -m fit.newer"
 SCALE_BYTES, BLOCK = 4 - 127 / 128, 64  # what a scale in float32 takes more than one quantised itself; its weights
 
@@ -38,20 +39,19 @@ class Line:
 
     id: str
     source: str
-    date: str
     model: str
-    options: Mapping[str, Any]
+    options: Json[Any]
     device: str
     gpus: int
     sharing: str
     batch: int
     accumulation: int
-    length: int | None
-    peak_gb: float | None
-    counter: str
-    step_s: float | None
-    same_step: bool
     notes: str
+    counter: str = ""
+    length: int | None = None
+    peak_gb: float | None = None
+    step_s: float | None = None
+    same_step: bool = False
 
     @property
     def way(self) -> str:
@@ -77,16 +77,7 @@ class Line:
 
 def published() -> list[Line]:
     """Every line of the table."""
-    return [_line(row) for row in read_rows(PUBLISHED)]
-
-
-def _line(row: Mapping[str, str]) -> Line:
-    counts = {name: int(row[name]) for name in ("gpus", "batch", "accumulation")}
-    numbers = {name: float(row[name]) if row[name] else None for name in ("peak_gb", "step_s")}
-    texts = {name: row[name] for name in ("id", "source", "date", "model", "device", "sharing", "counter", "notes")}
-    length = int(row["length"]) if row["length"] else None
-    options = json.loads(row["options"])
-    return Line(**texts, **counts, **numbers, options=options, length=length, same_step=row["same_step"] == "yes")
+    return read_lines(Line, PUBLISHED)
 
 
 @dataclass(frozen=True)
@@ -129,8 +120,6 @@ def _compared(line: Line, trace: Trace) -> Compared:
 
 def _with_plain_scales(trace: Trace) -> Trace:
     """A step whose 4-bit weights have their scales in float32."""
-    from dataclasses import replace
-
     more = 2 * trace.memory["weights"] / BLOCK * SCALE_BYTES  # half a byte a weight
     memory = {
         name: nbytes + more if name in ("weights", "passes", "early", "late", "peak") else nbytes
@@ -142,8 +131,7 @@ def _with_plain_scales(trace: Trace) -> Trace:
 @cache
 def read_digests() -> Mapping[str, Trace]:
     """The committed traces, by the line's id."""
-    found = json.loads(DIGESTS.read_text(encoding="utf-8")) if DIGESTS.is_file() else {}
-    return {name: unpacked(digest) for name, digest in found.items()}
+    return {name: unpacked(digest) for name, digest in json.loads(DIGESTS.read_text(encoding="utf-8")).items()}
 
 
 def write_digests() -> None:
@@ -153,23 +141,23 @@ def write_digests() -> None:
         if line.id not in known:
             print(line.id, flush=True)
             known[line.id] = line.trace()
-            rows = (f' "{name}": {json.dumps(packed(known[name]), separators=(",", ":"))}' for name in sorted(known))
-            DIGESTS.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
+            lines = (f' "{name}": {json.dumps(packed(known[name]), separators=(",", ":"))}' for name in sorted(known))
+            DIGESTS.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
     read_digests.cache_clear()
 
 
-def table(found: list[Compared]) -> Iterator[str]:
+def rows(found: list[Compared]) -> Iterator[list[str]]:
     """The lines of the page's table."""
-    yield "| model | how | on | peak, GB | forecast | ratio | step, s | forecast | ratio | notes |"
-    yield "|---|---|---|---:|---:|---:|---:|---:|---:|---|"
     for one in found:
         line = one.line
         on = f"{line.gpus} × {line.device}" if line.gpus > 1 else line.device
         memory = (_number(line.peak_gb), _number(one.peak_gb), _number(one.memory_ratio))
         times = (_number(line.step_s), f"{_number(one.step_s)} [{_number(one.low_s)}–{_number(one.high_s)}]")
         note = line.notes if line.same_step else f"another step: {line.notes}"
-        cells = [line.model, line.way, on, *memory, *times, _number(one.time_ratio), f"{note} ({line.source})"]
-        yield f"| {' | '.join(cells)} |"
+        yield [line.model, line.way, on, f"{note} ({line.source})", *memory, *times, _number(one.time_ratio)]
+
+
+HEADS = ("model", "how", "on", "notes", "peak, GB", "forecast", "ratio", "step, s", "forecast", "ratio")
 
 
 def _number(value: float | None) -> str:
@@ -184,16 +172,11 @@ def summary(found: list[Compared]) -> str:
 
 
 def main() -> None:
-    """Trace what is missing where that is asked for, and write the page."""
+    """Trace what is missing where that is asked for, and put the table into the page."""
     if sys.argv[1:] == ["trace"]:
         write_digests()
-    write_page()
-
-
-def write_page() -> None:
-    """Put the table into the page."""
     found = compared()
-    put_lines(PAGE, MADE_BY, [summary(found), "", *table(found)])
+    put_lines(PAGE, MADE_BY, [summary(found), "", *table(HEADS, rows(found), words=4)])
 
 
 if __name__ == "__main__":

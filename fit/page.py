@@ -1,20 +1,17 @@
 """The generated part of docs/reference/forecast-validation.md and its figure. Imports no framework."""
 
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from fit.fitting import Row
-from fit.generated import put_lines
+from fit.generated import DOCS, SCORES, percent, put_lines, score_cells, table, times
 from fit.validation import Forecasts
 from whichdevice.forecast.joint import Card
 
-ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "reference" / "forecast-validation.md"
-FIGURE = ROOT / "docs" / "images" / "forecasts.png"
+PAGE = DOCS / "reference" / "forecast-validation.md"
+FIGURE = DOCS / "images" / "forecasts.png"
 NAMES = {
     "xla": "Keras and JAX on GPUs, compiled by XLA",
     "xla on TPU": "Keras and JAX on TPUs, compiled by XLA",
@@ -66,22 +63,19 @@ KINDS = {"product": "whichdevice", "peak": "peak", "bandwidth": "bandwidth", "sp
 def write_page(forecasts: Mapping[str, Forecasts], card: Card, decided: Mapping[str, Any]) -> None:
     """Replace the generated part of the page, and draw the figure."""
     lines = [*_fair(card["fair test"]), "", *_decisions(decided), ""]
-    for software, figures in card.items():
-        if software not in NAMES:
-            continue
-        models = forecasts["models"].of(lambda row, name=software: row.software == name)  # type: ignore[misc]
-        lines += [f"### {NAMES[software]}: {len(models.rows)} published times", "", *_summary(figures), ""]
-        if "pairs" in figures["models"]:
-            lines += [*_ratios(figures), ""]
-        lines += [*_by("family", models, lambda row: row.family), ""]
-        lines += [*_by("chip", models, lambda row: row.chip), ""]
-        lines += [*_by("source", models, lambda row: row.source_group), ""]
+    for software, title in NAMES.items():
+        figures, models = card[software], forecasts["models"].of_software(software)
+        lines += [f"### {title}: {len(models.rows)} published times", ""]
+        lines += table(("left out", *SCORES), ([name, *score_cells(its)] for name, its in figures.items()))
+        lines += ["", *_ratios(figures), ""] if "pairs" in figures["models"] else [""]
+        for what, name in (("family", "family"), ("chip", "chip"), ("source", "source_group")):
+            lines += [*by_group(what, models, name), ""]
     lines += ["### Steps that the host may decide", ""]
     for name, words in WAITING.items():
         small = card["small steps"][name]
         lines += [
-            f"{small['rows']:.0f} {words}. The median error is {_percent(small['median_error'])}, the stated interval "
-            f"× / ÷ {small['stated']:.2f}, and it held {_percent(small['held'])}.",
+            f"{small['rows']:.0f} {words}. The median error is {percent(small['median_error'])}, the stated interval "
+            f"{times(small['stated'])}, and it held {percent(small['held'])}.",
             "",
         ]
     put_lines(PAGE, "make forecasts", lines[:-1])
@@ -90,89 +84,76 @@ def write_page(forecasts: Mapping[str, Forecasts], card: Card, decided: Mapping[
 
 def _fair(figures: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
     yield ABOUT_FAIR
-    yield "| left out | software | rows | median error | 80 % were within | stated 80 % interval | it held |"
-    yield "|---|---|--:|--:|--:|--:|--:|"
+    rows = []
     for name, line in figures.items():
         what, _, of = name.partition("|")
-        stated = (f"× / ÷ {line['stated']:.2f}", _percent(line["held"])) if "held" in line else ("", "")
-        yield (
-            f"| {FAIR.get(what, what)} | {SOFTWARE.get(of, of)} | {line['rows']:.0f} | "
-            f"{_percent(line['median_error'])} | × / ÷ {line['within']:.2f} | {' | '.join(stated)} |"
-        )
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+        number, _, *cells = score_cells(line)
+        rows.append([FAIR.get(what, what), SOFTWARE.get(of, of), number, *cells])
+    yield from table(("left out", "software", "rows", *SCORES[2:]), rows, words=2)
 
 
 def _decisions(card: Mapping[str, Any]) -> Iterator[str]:
     yield ABOUT_DECISIONS
-    left_out = {name: kinds for name, kinds in card.items() if name != "contradict"}
-    for name, kinds in left_out.items():
+    heads = [f"{what}: {words}" for what in ("right", "loses") for words in KINDS.values()]
+    heads = ["decided by", "comparisons", "authors", *heads, "skill", "in 9 of 10 at most", "at worst"]
+    words = ("decided by", "sure", "of these within 5 %", "probably", "within 5 %", "less sure", "within 5 %")
+    for name, kinds in card.items():
+        if name == "contradict":
+            continue
         yield from ("", f"Left out of the fit: {name}.", "")
-        rules = " | ".join(f"right: {words}" for words in KINDS.values())
-        losses = " | ".join(f"loses: {words}" for words in KINDS.values())
-        yield f"| decided by | comparisons | authors | {rules} | {losses} | skill | in 9 of 10 at most | at worst |"
-        yield "|---|" + "--:|" * (2 * len(KINDS) + 5)
-        yield from (_decision_row(kind, figures) for kind, figures in kinds.items())
-        yield from ("", "| decided by | sure | of these within 5 % | probably | within 5 % | less sure | within 5 % |")
-        yield "|---|" + "--:|" * 6
-        for kind, figures in kinds.items():
-            cells = [_percent(share) for pair in figures["words"].values() for share in pair]
-            yield f"| {kind} | {' | '.join(cells)} |"
-    yield from ("", "| decided by, models left out | chance stated | it was so | devices |", "|---|--:|--:|--:|")
-    for kind in ("time", "random markets", "prices off by 20 %, known"):
-        for stated, true, number in card["models"][kind]["calibration"]:
-            yield f"| {kind} | {_percent(stated)} | {_percent(true)} | {number:,} |"
-    for words, names in (
+        yield from table(heads, (_decision_row(kind, figures) for kind, figures in kinds.items()))
+        yield ""
+        shares = {kind: [share for pair in its["words"].values() for share in pair] for kind, its in kinds.items()}
+        yield from table(words, ([kind, *map(percent, its)] for kind, its in shares.items()))
+    yield ""
+    yield from table(
+        ("decided by, models left out", "chance stated", "it was so", "devices"),
+        (
+            [kind, percent(stated), percent(true), f"{number:,}"]
+            for kind in ("time", "random markets", "prices off by 20 %, known")
+            for stated, true, number in card["models"][kind]["calibration"]
+        ),
+    )
+    for title, names in (
         ("Worst picks by time, models left out", card["models"]["time"]["worst"]),
         ("Published times more than × 1.5 from what their neighbours' times say, by the forecasts", card["contradict"]),
     ):
-        yield from ["", f"{words}:", "", *(f"- {name}" for name in names or ["none"])]
+        yield from ["", f"{title}:", "", *(f"- {name}" for name in names or ["none"])]
 
 
-def _decision_row(kind: str, figures: Mapping[str, Any]) -> str:
-    cells = [f"{100 * figures[what][rule]:.1f} %" for what in ("right", "regret") for rule in KINDS]
-    ends = [_percent(figures[name]) for name in ("regret_90", "regret_worst")]
-    skill = f"{100 * min(figures['skill'].values(), default=0.0):.0f} %"
-    return f"| {kind} | {figures['comparisons']} | {figures['sources']} | {' | '.join([*cells, skill, *ends])} |"
-
-
-def _summary(figures: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
-    yield "| left out | rows | groups | median error | 80 % were within | stated 80 % interval | it held |"
-    yield "|---|--:|--:|--:|--:|--:|--:|"
-    for name, line in figures.items():
-        yield (
-            f"| {name} | {line['rows']:.0f} | {line['groups']:.0f} | {_percent(line['median_error'])} | "
-            f"× / ÷ {line['within']:.2f} | × / ÷ {line['stated']:.2f} | {_percent(line['held'])} |"
-        )
+def _decision_row(kind: str, figures: Mapping[str, Any]) -> list[str]:
+    cells = [percent(figures[what][rule], 1) for what in ("right", "regret") for rule in KINDS]
+    skill = percent(min(figures["skill"].values(), default=0.0))
+    ends = [percent(figures[name]) for name in ("regret_90", "regret_worst")]
+    return [kind, figures["comparisons"], figures["sources"], *cells, skill, *ends]
 
 
 def _ratios(figures: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
-    yield "| ratio of two chips, left out | pairs | 80 % were within | stated | it held | decided | wrong | time lost |"
-    yield "|---|--:|--:|--:|--:|--:|--:|--:|"
-    for name, line in figures.items():
-        if "pairs" in line:
-            yield (
-                f"| {name} | {line['pairs']:.0f} | × / ÷ {line['ratio_within']:.2f} | × / ÷ {line['ratio_stated']:.2f} "
-                f"| {_percent(line['ratio_held'])} | {_percent(line['decided'])} | {100 * line['wrong']:.1f} % "
-                f"| {100 * line['regret']:.1f} % |"
-            )
+    return table(
+        ("ratio of two chips, left out", "pairs", *SCORES[3:], "decided", "wrong", "time lost"),
+        (
+            [
+                name, line["pairs"], times(line["ratio_within"]), times(line["ratio_stated"]),
+                *map(percent, (line["ratio_held"], line["decided"])), percent(line["wrong"], 1),
+                percent(line["regret"], 1),
+            ]
+            for name, line in figures.items()
+            if "pairs" in line
+        ),
+    )  # fmt: skip
 
 
-def _by(what: str, forecasts: Forecasts, group: Callable[[Row], str]) -> Iterator[str]:
-    yield f"| {what} | rows | published / forecast: median | 80 % were within | stated 80 % interval | it held |"
-    yield "|---|--:|--:|--:|--:|--:|"
-    for name in sorted({group(row) for row in forecasts.rows}):
-        chosen = forecasts.of(lambda row, wanted=name: group(row) == wanted)  # type: ignore[misc]
-        middle = float(np.exp(np.median(chosen.logs)))
-        yield (
-            f"| {name} | {len(chosen.rows)} | {middle:.2f} | × / ÷ {chosen.within:.2f} | × / ÷ {chosen.stated:.2f} | "
-            f"{_percent(chosen.held)} |"
-        )
+def by_group(what: str, forecasts: Forecasts, name: str) -> Iterator[str]:
+    """A table of the groups of rows that share an attribute."""
+    rows = []
+    for value in sorted({getattr(row, name) for row in forecasts.rows}):
+        chosen = forecasts.of(lambda row, wanted=value: getattr(row, name) == wanted)  # type: ignore[misc]
+        number, _, _, *cells = score_cells(chosen.figures())
+        rows.append([value, number, f"{np.exp(np.median(chosen.logs)):.2f}", *cells])
+    return table((what, "rows", "published / forecast: median", *SCORES[3:]), rows)
 
 
-def draw(forecasts: Forecasts, path: Path = FIGURE) -> None:
+def draw(forecasts: Forecasts) -> None:
     """Published over forecast time against the forecast, a panel for each software; models were left out.
 
     Each point is one published step; a ring is a point beyond the axis. The band has 8 of 10.
@@ -180,13 +161,13 @@ def draw(forecasts: Forecasts, path: Path = FIGURE) -> None:
     figure = Figure(figsize=(8, 6), layout="constrained")
     panels = figure.subplots(2, 2, sharex=True, sharey=True)
     for axes, (software, title) in zip(panels.flat, NAMES.items(), strict=True):
-        chosen = forecasts.of(lambda row, name=software: row.software == name)  # type: ignore[misc]
+        chosen = forecasts.of_software(software)
         ratios = np.exp(chosen.logs)
         forecast = np.array([row.seconds * 1e3 for row in chosen.rows]) / ratios
         outside = (ratios < LEAST) | (ratios > MOST)
         axes.plot(forecast[~outside], ratios[~outside], ".", ms=3, alpha=0.3, color="C0")
         axes.plot(forecast[outside], ratios[outside].clip(LEAST, MOST), "o", ms=4, mfc="none", mec="C3")
-        inside = round(chosen.within, 3)  # as the scorecard has it, so that page and picture round the same number
+        inside = chosen.figures()["within"]
         axes.axhspan(1 / inside, inside, color="C0", alpha=0.12, lw=0)
         axes.axhline(1, color="0.4", lw=1)
         axes.set_title(
@@ -199,7 +180,7 @@ def draw(forecasts: Forecasts, path: Path = FIGURE) -> None:
         axes.grid(alpha=0.3)
     figure.supxlabel("forecast time of a training step or a forward pass", fontsize=9)
     figure.supylabel("published time as a multiple of its forecast (red ring: beyond the axis)", fontsize=9)
-    figure.savefig(path, dpi=130)
+    figure.savefig(FIGURE, dpi=130)
 
 
 LEAST, MOST = 0.5, 2.0  # of the ratios that are shown

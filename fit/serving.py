@@ -12,8 +12,8 @@ chip, and spreads that come from servers which the fit did not see.
 
 import json
 import math
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,48 +22,26 @@ from typing import Any
 import numpy as np
 from scipy.optimize import least_squares
 
+from fit.fitting import DATA, read_priors
 from fit.robust import Point, robust_logs
+from fit.scores import Z80, each_left_out, spread_of, weights_of
 from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
 from whichdevice.forecast.serving.queue import FIRST, Engines, Requests, simulate
 from whichdevice.forecast.serving.server import CONSTANTS, EACH_LAYER, Server, model_shape, paces
 from whichdevice.models.served import WEIGHT_FORMATS, served_model
 from whichdevice.study.tables.base import read_rows
 
-DATA = Path(__file__).parent / "data"
 PUBLISHED, DECODE, TPUS = (DATA / f"serving_{name}.csv" for name in ("published", "decode", "tpu"))
-# Where the fit starts, and how far (log) it is held there.
-PRIOR: Mapping[str, tuple[float, float]] = {
-    "weights": (1.2, 0.3),
-    "experts": (1.0, 0.3),
-    "slices": (0.7, 0.5),
-    "cache": (1.3, 0.5),
-    "products": (1.5, 0.5),
-    "expert products": (2.0, 0.7),
-    "attention": (2.0, 0.7),
-    "activations": (1.0, 0.7),
-    "layers": (20e-6, 0.5),
-    "layer widths": (4e-6, 1.0),
-    "expert layers": (20e-6, 0.7),
-    "latent layers": (20e-6, 0.7),
-    "state layers": (20e-6, 0.7),
-    "routing": (3e-8, 0.7),  # an expert, whether a token asks for it or not
-    "step": (5e-4, 1.0),
-    "requests": (5e-6, 0.7),
-    "request layers": (3e-7, 1.0),
-    "collectives": (10e-6, 0.5),
-    "collective bytes": (1.3, 0.7),
-    "PCIe collectives": (20e-6, 0.01),  # by NCCL's own times: 7 to 30 µs
-    "PCIe bytes": (1.0, 0.01),
-    # vLLM before version 0.13, whose experts were slow in FP8.
-    "old expert layers": (20e-6, 1.0),
-    "old expert layers in fp8": (50e-6, 1.0),
-}
+PRIOR = read_priors()["server"]
 PACE_SD = 0.15  # log spread of what a chip, an engine and a format have beside a class of work
 NEW_PACE_SD = 0.6  # of those that only single users' rows are of
 PULL, ROBUST = 0.4, 0.1
-HELD, Z80 = 0.8, 1.2816
 OLD_VLLM, OLD_SGLANG, OLD_TPU = "old vLLM", "old SGLang", "old vLLM on TPU"  # before 2026; before a rewrite for TPUs
 OLD_VERSIONS = {"vllm": ("0.11", "0.12"), "sglang": ("0.5.6",)}
+IDLE = 0.8  # of the power at a smaller batch
+MAX_GPUS = 8  # of one machine
+LEAST_USABLE = 0.9
+NO_TFLOPS = 50.0  # of a device of which only the decoding of one user is asked
 SHRINK = 1.0  # kinds of servers that a model's or a chip's mean is held to 0 by
 RANGE = 0.9  # InferenceX draws lengths from 0.8 to 1 of the nominal ones
 # Tokens of a prompt, which ML.ENERGY does not state.
@@ -95,6 +73,11 @@ class Row:
     def model(self) -> str:
         """Return the name that is left out as one model: the sizes, as DeepSeek's V3 and R1 share theirs."""
         return model_shape(self.server.model)
+
+    @property
+    def of_images(self) -> bool:
+        """Return whether the model reads images or sound, too, beside the words of the one that it is named by here."""
+        return any(kind in self.published_as for kind in ("-VL-", "-Omni-"))
 
     @property
     def system(self) -> str:
@@ -171,29 +154,37 @@ def published_rows() -> list[Row]:
 
     Also not those whose weights do not fit into the number of GPUs that the source names, and of several machines.
     """
-    sheet, rows = hardware_rows(), []
+    rows = []
     for line in read_rows(PUBLISHED):
         if int(line["drafts"]) or int(line["gpus"]) > MAX_GPUS:
             continue
-        server = Server(
-            served_model(line["model"]), sheet[line["device"]], int(line["gpus"]), WEIGHT_FORMATS[line["weights"]],
-            int(line["cache_bits"]), line["engine"], line["whole_attention"] == "1", line["split_experts"] == "1",
-        )  # fmt: skip
+        server = _server(line)
         if server.weights_bytes > server.usable / LEAST_USABLE:
             continue
         scale = RANGE if line["source"] == "InferenceX" else 1.0
         prompt, answer = (float(line[name] or 0) * scale for name in ("prompt", "answer"))
+        first, rate, watts = (_number(line[name]) for name in ("ttft_ms", "tokens_s", "watts"))
         rows.append(
             Row(
                 line["source"], line["kind"], server, line["published_as"], float(line["requests"] or 0),
-                prompt or PROMPTS[line["task"]], answer, float(line["tpot_ms"] or 0) / 1e3,
-                float(line["ttft_ms"]) / 1e3 if line["ttft_ms"] else None,
-                float(line["tokens_s"]) if line["tokens_s"] else None, era_of(line), line["measured"][:4],
-                float(line["watts"]) if line["watts"] else None, float(line["streamed"]), float(line["waits"]),
+                prompt or PROMPTS[line["task"]], answer, float(line["tpot_ms"] or 0) / 1e3, first and first / 1e3,
+                rate, era_of(line), line["measured"][:4], watts, float(line["streamed"]), float(line["waits"]),
                 line["warm"] == "1",
             )
         )  # fmt: skip
     return rows
+
+
+def _server(line: Mapping[str, str]) -> Server:
+    return Server(
+        served_model(line["model"]), hardware_rows()[line["device"]], int(line["gpus"]),
+        WEIGHT_FORMATS[line["weights"]], int(line["cache_bits"]), line["engine"], line["whole_attention"] == "1",
+        line["split_experts"] == "1",
+    )  # fmt: skip
+
+
+def _number(text: str) -> float | None:
+    return float(text) if text else None
 
 
 def era_of(line: Mapping[str, str]) -> str:
@@ -232,13 +223,6 @@ def waits_for_host(rows: Sequence[Row]) -> np.ndarray:
     return waits
 
 
-IDLE = 0.8  # of the power at a smaller batch
-
-
-MAX_GPUS = 8  # of one machine
-LEAST_USABLE = 0.9
-
-
 def decode_rows() -> list[Row]:
     """Return single users of serving_decode.csv whose weights fit."""
     sheet, rows = hardware_rows(), []
@@ -262,18 +246,14 @@ def decode_rows() -> list[Row]:
 
 def tpu_rows() -> list[Row]:
     """Return servers of serving_tpu.csv: of those that say their tokens a second, the requests that were in flight."""
-    sheet, rows = hardware_rows(), []
+    rows = []
     for line in read_rows(TPUS):
-        server = Server(
-            served_model(line["model"]), sheet[line["device"]], int(line["gpus"]), WEIGHT_FORMATS[line["weights"]],
-            int(line["cache_bits"]), line["engine"], line["whole_attention"] == "1", line["split_experts"] == "1",
-        )  # fmt: skip
         seconds, rate = float(line["tpot_ms"]) / 1e3, float(line["tokens_s"] or 0)
         requests = rate * seconds if line["kind"] == "server" else float(line["requests"])
         old = OLD_TPU if line["engine"] == "vllm" and "" < line["measured"] < "2025-10" else ""  # before its rewrite
         rows.append(
             Row(
-                line["source"], line["kind"], server, line["published_as"], requests, float(line["prompt"]),
+                line["source"], line["kind"], _server(line), line["published_as"], requests, float(line["prompt"]),
                 float(line["answer"]), seconds, None, rate or None, old,
             )
         )  # fmt: skip
@@ -287,9 +267,6 @@ def _row_of(line: Mapping[str, str]) -> HardwareRow:
         mem_bw_gbs=float(line["memory_gbs"]), fp32_tflops=NO_TFLOPS, half_dense_tflops=NO_TFLOPS,
         compute_capability=line["capability"] if line["capability"] not in ("", "cpu") else None,
     )  # fmt: skip
-
-
-NO_TFLOPS = 50.0  # of a device of which only the decoding of one user is asked
 
 
 @dataclass(frozen=True)
@@ -320,8 +297,7 @@ class Design:
         for kind, column in kinds.items():
             for name in kind:
                 powers[column, names.index(name)] = 1.0
-        number = Counter(row.kind_of_server for row in rows)
-        weight = np.array([number[row.kind_of_server] ** -0.5 for row in rows])
+        weight = weights_of(row.kind_of_server for row in rows) ** 0.5
         usual = {name: factor for name, (factor, _) in PRIOR.items()} | dict(start or {})
         centre = np.log([usual.get(name, 1.0) for name in names])
         return cls(tuple(names), at_peaks, powers, np.log([row.seconds for row in rows]), weight, centre)
@@ -355,19 +331,9 @@ def _pace_sd(name: str) -> float:
 
 
 FEW_ROWS = (
-    "TPU",
-    "jetstream",
-    "Ada",
-    "Ampere",
-    "Ampere RTX",
-    "Turing",
-    "Pascal",
-    "Apple",
-    "CPU",
-    "RDNA",
-    "Blackwell RTX",
+    "TPU", "jetstream", "Ada", "Ampere", "Ampere RTX", "Turing", "Pascal", "Apple", "CPU", "RDNA", "Blackwell RTX",
     "other",
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -398,27 +364,11 @@ def offsets(rows: Sequence[Row], logs: np.ndarray) -> Offsets:
     return Offsets(models, chips)
 
 
-def _shrunk(pairs: Iterator[tuple[str, float]]) -> dict[str, float]:
+def _shrunk(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
     by_name: dict[str, list[float]] = defaultdict(list)
     for name, log in pairs:
         by_name[name].append(log)
     return {name: len(logs) / (len(logs) + SHRINK) * float(np.median(logs)) for name, logs in by_name.items()}
-
-
-def each_left_out(
-    rows: Sequence[Row], design: Design, whole: np.ndarray, group: Callable[[Row], object], among: np.ndarray
-) -> np.ndarray:
-    """Return log of measured over forecast seconds of each row of `among`, its group left out of fit and offsets."""
-    groups = np.array([str(group(row)) for row in rows])
-    missed = np.full(len(rows), np.nan)
-    for name in sorted(set(groups[among])):
-        out = groups == name
-        logs = design.fit(~out, whole)
-        misses = design.measured - design.forecast(logs)
-        known = offsets([row for row, is_out in zip(rows, out, strict=True) if not is_out], misses[~out])
-        for place in np.flatnonzero(out):
-            missed[place] = misses[place] - known.of(rows[place])
-    return missed
 
 
 @dataclass(frozen=True)
@@ -439,11 +389,18 @@ class Fitted:
         start: Mapping[str, float] | None = None,
     ) -> "Fitted":
         """Return the fit, with each group left out in turn."""
-        design, every = Design.of(rows, start), np.ones(len(rows), dtype=bool)
-        logs = design.fit(every)
+        design = Design.of(rows, start)
+        logs = design.fit(np.ones(len(rows), dtype=bool))
         known = offsets(rows, design.measured - design.forecast(logs))
-        missed = {name: each_left_out(rows, design, logs, group, every) for name, group in groups.items()}
-        return cls(rows, design, logs, known, missed)
+
+        def missed(out: np.ndarray) -> np.ndarray:
+            misses = design.measured - design.forecast(design.fit(~out, logs))
+            others = offsets([row for row, is_out in zip(rows, out, strict=True) if not is_out], misses[~out])
+            misses[out] -= np.array([others.of(row) for row, is_out in zip(rows, out, strict=True) if is_out])
+            return misses
+
+        left_out = {name: each_left_out([group(row) for row in rows], missed) for name, group in groups.items()}
+        return cls(rows, design, logs, known, left_out)
 
     @property
     def factors(self) -> dict[str, float]:
@@ -454,9 +411,7 @@ class Fitted:
         """Return whether rows are such ones."""
         return np.array([which(row) for row in self.rows])
 
-    def constants(
-        self, first: Mapping[str, Mapping[str, float]], new: str = "engine of a year"
-    ) -> dict[str, Any]:
+    def constants(self, first: Mapping[str, Mapping[str, float]], new: str = "engine of a year") -> dict[str, Any]:
         """Return what the package reads; `first` is what a first token takes, by engine.
 
         A server of a known model and chip is missed by as much as the groups `new`, each of one weight, when they are
@@ -475,7 +430,7 @@ class Fitted:
             "factors": factors,
             "first token": dict(first),
             "models": dict(sorted(self.known.models.items())),
-            "known": sorted({f"{row.model} on {row.server.engine}" for row in self.rows}),
+            "known": sorted({f"{row.model} on {row.server.engine}" for row in self.rows if not row.of_images}),
             "chips": {name: self.known.chips[name] for name in sorted(self.known.chips) if name in hardware_rows()},
             "generations": sorted({row.server.generation for row in self.rows}),
             "engines": sorted({row.server.engine for row in self.rows}),
@@ -505,39 +460,16 @@ GROUPS: Mapping[str, Callable[[Row], object]] = {
 }
 
 
-def score(missed: np.ndarray) -> dict[str, float]:
-    """Return how far forecasts are off."""
-    errors = np.abs(missed[np.isfinite(missed)])
-    return {
-        "rows": len(errors),
-        "median_error": float(np.expm1(np.median(errors))),
-        "within": float(np.exp(np.quantile(errors, HELD))),
-    }
-
-
-def spread_of(missed: np.ndarray, groups: np.ndarray | None = None) -> float:
-    """Return the standard deviation whose 80 % interval holds 80 % of these; with `groups` each of one weight."""
-    errors = np.abs(missed)
-    if groups is None:
-        return float(np.quantile(errors, HELD)) / Z80
-    rows_of = Counter(groups.tolist())
-    order = np.argsort(errors)
-    share = np.cumsum([1 / rows_of[group] for group in groups[order]]) / len(rows_of)
-    return float(errors[order][np.searchsorted(share, HELD)]) / Z80
-
-
 def held(rows: Sequence[Row], missed: np.ndarray, group: Callable[[Row], object]) -> np.ndarray:
     """Return which rows an 80 % interval holds that is as wide as the other groups' errors say."""
     kinds = np.array([row.dense for row in rows])
-    names = np.array([str(group(row)) for row in rows])
-    inside = np.zeros(len(rows), dtype=bool)
-    for name in set(names):
-        for dense in (True, False):
-            its, others = (names == name) & (kinds == dense), (names != name) & (kinds == dense)
-            if its.any():
-                sd = spread_of(missed[others] if others.any() else missed[names != name])
-                inside[its] = np.abs(missed[its]) <= Z80 * sd
-    return inside
+
+    def inside(out: np.ndarray) -> np.ndarray:
+        others = {dense: ~out & (kinds == dense) for dense in (True, False)}
+        sd = {dense: spread_of(missed[its if its.any() else ~out]) for dense, its in others.items()}
+        return np.abs(missed) <= Z80 * np.where(kinds, sd[True], sd[False])
+
+    return each_left_out([group(row) for row in rows], inside) > 0
 
 
 # The time to the first token
@@ -621,13 +553,17 @@ class FirstTokens:
 
     def left_out(self, group: Callable[[Row], object]) -> np.ndarray:
         """Return log of measured over forecast seconds, each group left out of what a first token takes."""
-        kinds, groups = self.kinds, np.array([str(group(row)) for row in self.rows])
-        missed = np.full(len(self.rows), np.nan)
-        for kind, name in sorted(set(zip(kinds, groups, strict=True))):
-            its, others = (kinds == kind) & (groups == name), (kinds == kind) & (groups != name)
-            logs = self.fit(others if others.any() else its)
-            missed[its] = np.log(self.measured[its]) - self.forecast(logs)[its]
-        return missed
+        kinds = self.kinds
+
+        def missed(out: np.ndarray) -> np.ndarray:
+            logs = np.zeros(len(kinds))
+            for kind in set(kinds[out]):
+                its, others = out & (kinds == kind), ~out & (kinds == kind)
+                forecast = self.forecast(self.fit(others if others.any() else its))
+                logs[its] = (np.log(self.measured) - forecast)[its]
+            return logs
+
+        return each_left_out([group(row) for row in self.rows], missed)
 
 
 LOW, MOST_REQUESTS, MOST_SIMULATED = 0.75, 512, 1000

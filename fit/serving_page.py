@@ -3,18 +3,19 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fit.serving import GROUPS, LOW, Z80, FirstTokens, Fitted, Row, held, score, spread_of
+from fit.generated import DOCS, percent, table, times
+from fit.scores import Z80, score, spread_of
+from fit.serving import GROUPS, LOW, FirstTokens, Fitted, Row, held
 from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast.serving.forecast import OWN, SHARED
 from whichdevice.forecast.serving.queue import Engines, Requests
 from whichdevice.forecast.serving.server import read_constants
 
-PAGE = Path(__file__).parent.parent / "docs" / "reference" / "serving-validation.md"
+PAGE = DOCS / "reference" / "serving-validation.md"
 NAMES = {"model": "a model", "system": "a device", "source": "a source", "generation": "a generation of chips"}
 NAMES |= {"server": "a server (its model on so many of a device)"}
 NAMES |= {"engine of a year": "an engine with its source and year"}
@@ -23,30 +24,26 @@ SAME = 1.05  # of price and of the target's time: as good as the best
 SURE = 0.8
 LEAST_CHOICES = 2  # that hold a target
 PRICE_DRAWS = 200
+HEADS = ("rows", "groups", "median error", "80 % were within", "the 80 % interval held", "naive rule")
 
 
 def write_page(
-    servers: Fitted,
-    single: Fitted,
-    tpus: Fitted,
-    first: FirstTokens,
-    every: Sequence[Row],
-    left_out: Mapping[str, int],
+    servers: Fitted, single: Fitted, tpus: Fitted, first: FirstTokens, every: Sequence[Row], left_out: Mapping[str, int]
 ) -> None:
     """Write the page, and nothing else; `left_out` has how many rows have no score, by reason."""
     left_out_first = {name: first.left_out(GROUPS[name]) for name in ("model", "server", "engine of a year")}
     lines = [
         INTRODUCTION.format(rows=len(every) + len(single.rows) + len(tpus.rows)),
-        *_first_table(servers, single, first, left_out_first),
+        *table(("what, left out", *HEADS), _first_table(servers, single, first, left_out_first)),
         "",
         _stated(servers, left_out_first),
         "",
-    ]
-    lines += [*_decided(servers), ""]
-    lines += [*_left_out(servers, "Time of an output token on data-centre GPUs"), ""]
-    lines += [*_left_out(single, "One user of llama.cpp on desktop cards, Macs and CPUs"), ""]
-    lines += [*_left_out(tpus, "TPUs"), "", *ABOUT_TPUS.splitlines(), ""]
-    lines += [
+        *_decided(servers),
+        "",
+        *_left_out(servers, "Time of an output token on data-centre GPUs"),
+        *_left_out(single, "One user of llama.cpp on desktop cards, Macs and CPUs"),
+        *_left_out(tpus, "TPUs"),
+        ABOUT_TPUS,
         *_first(first, left_out_first),
         "",
         *_full(every),
@@ -105,50 +102,46 @@ How strongly factors are held to where they start was chosen on these rows, too.
 """
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+def _cells(name: str, logs: np.ndarray, groups: int | str = "") -> list[object]:
+    """The cells of a line without an interval and a naive rule."""
+    its = score(logs[np.isfinite(logs)])
+    return [name, its["rows"], groups, percent(its["median_error"]), times(its["within"]), "", ""]
 
 
 def _line(
     name: str, rows: Sequence[Row], missed: np.ndarray, chosen: np.ndarray, group: Callable[[Row], object]
-) -> str:
-    its = score(missed[chosen])
-    inside = held(rows, missed, group)
-    naive = score(np.log([row.seconds / row.naive for row, is_one in zip(rows, chosen, strict=True) if is_one]))
-    groups = len({str(group(row)) for row, is_one in zip(rows, chosen, strict=True) if is_one})
-    return (
-        f"| {name} | {its['rows']:.0f} | {groups} | {_percent(its['median_error'])} | × / ÷ {its['within']:.2f} | "
-        f"{_percent(float(inside[chosen].mean()))} | {_percent(naive['median_error'])} |"
-    )
+) -> list[object]:
+    its = [row for row, is_one in zip(rows, chosen, strict=True) if is_one]
+    naive = score(np.log([row.seconds / row.naive for row in its]))["median_error"]
+    cells = _cells(name, missed[chosen], len({str(group(row)) for row in its}))
+    return [*cells[:-2], percent(held(rows, missed, group)[chosen].mean()), percent(naive)]
 
 
 def _first_table(
     servers: Fitted, single: Fitted, first: FirstTokens, missed: Mapping[str, np.ndarray]
-) -> Iterator[str]:
+) -> Iterator[list[object]]:
     rows, every = servers.rows, np.ones(len(servers.rows), dtype=bool)
     dense, one = servers.chosen(lambda row: row.dense), servers.chosen(lambda row: row.server.count == 1)
     decode = single.chosen(lambda row: row.kind == "decode")
-    yield "| what, left out | rows | groups | median error | 80 % were within | the 80 % interval held | naive rule |"
-    yield "|---|--:|--:|--:|--:|--:|--:|"
     new = "engine of a year"
-    times = {"model": "time a token, a model", "system": "time a token, a device", new: f"…, an {new}"}
-    for name, words in times.items():
-        yield _line(words, rows, servers.missed[name], every, GROUPS[name])
-    yield _line("… dense models, a model", rows, servers.missed["model"], dense, GROUPS["model"])
-    yield _line("… mixtures of experts, a model", rows, servers.missed["model"], ~dense, GROUPS["model"])
-    yield _line("… one GPU, a model", rows, servers.missed["model"], one, GROUPS["model"])
-    yield _line("… one GPU, a server", rows, servers.missed["server"], one, GROUPS["server"])
-    for name, words in (("system", "one user of llama.cpp, a device"), ("model", "one user of llama.cpp, a model")):
-        yield _line(words, single.rows, single.missed[name], decode, GROUPS[name])
+    for words, of, name, chosen in (
+        ("time a token, a model", servers, "model", every),
+        ("time a token, a device", servers, "system", every),
+        (f"…, an {new}", servers, new, every),
+        ("… dense models, a model", servers, "model", dense),
+        ("… mixtures of experts, a model", servers, "model", ~dense),
+        ("… one GPU, a model", servers, "model", one),
+        ("… one GPU, a server", servers, "server", one),
+        ("one user of llama.cpp, a device", single, "system", decode),
+        ("one user of llama.cpp, a model", single, "model", decode),
+    ):
+        yield _line(words, of.rows, of.missed[name], chosen, GROUPS[name])
     for name, logs in missed.items():
         for engine in ("", "vllm"):
+            rows = [row for row in first.rows if row.server.engine.startswith(engine)]
             chosen = np.array([row.server.engine.startswith(engine) for row in first.rows])
-            its = score(logs[chosen])
-            groups = len({str(GROUPS[name](row)) for row, is_one in zip(first.rows, chosen, strict=True) if is_one})
-            yield (
-                f"| time to the first token below {LOW:g} of full load{', vLLM' if engine else ''}, {NAMES[name]} | "
-                f"{its['rows']:.0f} | {groups} | {_percent(its['median_error'])} | × / ÷ {its['within']:.2f} | | |"
-            )
+            words = f"time to the first token below {LOW:g} of full load{', vLLM' if engine else ''}, {NAMES[name]}"
+            yield _cells(words, logs[chosen], len({str(GROUPS[name](row)) for row in rows}))
 
 
 def _stated(servers: Fitted, first: Mapping[str, np.ndarray]) -> str:
@@ -164,74 +157,59 @@ def _stated(servers: Fitted, first: Mapping[str, np.ndarray]) -> str:
         f"year that is left out, each of one weight: × / ÷ {dense:.2f} for a token of a dense model, "
         f"× / ÷ {experts:.2f}\nof a mixture of experts, × / ÷ {math.exp(Z80 * of_first):.2f} for the first token. "
         "They hold "
-        f"{_percent(float(held_tokens))} of the times a token\nand {_percent(float(held_first))} of first tokens."
+        f"{percent(float(held_tokens))} of the times a token\nand {percent(float(held_first))} of first tokens."
     )
 
 
 def _left_out(fitted: Fitted, title: str) -> Iterator[str]:
-    yield f"## {title}"
-    yield ""
-    yield "| left out | rows | groups | median error | 80 % were within | the 80 % interval held | naive rule |"
-    yield "|---|--:|--:|--:|--:|--:|--:|"
-    chosen = fitted.chosen(lambda row: row.kind != "prefill")
-    for name, words in NAMES.items():
-        if len({str(GROUPS[name](row)) for row in fitted.rows}) > 1:
-            yield _line(words, fitted.rows, fitted.missed[name], chosen, GROUPS[name])
     prefill = fitted.chosen(lambda row: row.kind == "prefill")
+    lines = [
+        _line(words, fitted.rows, fitted.missed[name], ~prefill, GROUPS[name])
+        for name, words in NAMES.items()
+        if len({str(GROUPS[name](row)) for row in fitted.rows}) > 1
+    ]
     if prefill.any():
-        its = score(fitted.missed["system"][prefill])
-        yield (
-            f"| a device; reading a prompt alone | {its['rows']:.0f} | | {_percent(its['median_error'])} | "
-            f"× / ÷ {its['within']:.2f} | | |"
-        )
+        lines.append(_cells("a device; reading a prompt alone", fitted.missed["system"][prefill]))
+    yield from (f"## {title}", "", *table(("left out", *HEADS), lines), "")
 
 
 def _first(first: FirstTokens, missed: Mapping[str, np.ndarray]) -> Iterator[str]:
     yield ABOUT_FIRST
-    yield "| engine, source | rows | median error, a model left out | a server left out | 80 % were within |"
-    yield "|---|--:|--:|--:|--:|"
-    model, server = missed["model"], missed["server"]
+    rows = []
     for kind in sorted(set(first.kinds)):
-        its = score(server[first.kinds == kind])
-        yield (
-            f"| {kind} | {its['rows']:.0f} | {_percent(score(model[first.kinds == kind])['median_error'])} | "
-            f"{_percent(its['median_error'])} | × / ÷ {its['within']:.2f} |"
-        )
+        model, server = (score(missed[name][first.kinds == kind]) for name in ("model", "server"))
+        errors = [percent(its["median_error"]) for its in (model, server)]
+        rows.append([kind, server["rows"], *errors, times(server["within"])])
+    heads = ("engine, source", "rows", "median error, a model left out", "a server left out", "80 % were within")
+    yield from table(heads, rows)
 
 
 def _full(every: Sequence[Row]) -> Iterator[str]:
     """Tokens a second at full load, of which no row was fitted."""
-    rows = [
-        row for row in every if row.kind == "full" and row.rate and row.server.max_requests(row.prompt + row.answer)
-    ]
     logs = []
-    for row in rows:
-        requests = Requests.drawn(100, row.prompt, row.answer)
-        rate = float(Engines.of([row.server], requests.tokens).full_rate(requests)[0])
-        logs.append(math.log((row.rate or math.nan) / (rate * row.answer)))
-    its = score(np.array(logs))
-    bias = math.exp(float(np.median(logs)))
+    for row in every:
+        if row.kind == "full" and row.rate and row.server.max_requests(row.prompt + row.answer):
+            requests = Requests.drawn(100, row.prompt, row.answer)
+            rate = float(Engines.of([row.server], requests.tokens).full_rate(requests)[0])
+            logs.append(math.log(row.rate / (rate * row.answer)))
+    its, bias = score(np.array(logs)), math.exp(float(np.median(logs)))
     yield "## Tokens a second at full load"
     yield ""
-    yield f"{len(rows)} of TensorRT-LLM's own figures, none of them fitted: the published rate is {bias:.2f} times the"
-    yield f"forecast at the median, the median error {_percent(its['median_error'])}, and 80 % are within"
-    yield f"× / ÷ {its['within']:.2f}."
+    yield f"{len(logs)} of TensorRT-LLM's own figures, none of them fitted: the published rate is {bias:.2f} times the"
+    yield f"forecast at the median, the median error {percent(its['median_error'])}, and 80 % are within"
+    yield f"{times(its['within'])}."
 
 
 def _by_model(servers: Fitted) -> Iterator[str]:
     yield "## By model, device and source"
     yield ""
     for name in ("model", "system", "source"):
-        yield f"| {NAMES[name]}, left out | rows | published / forecast: median | 80 % were within |"
-        yield "|---|--:|--:|--:|"
-        names = np.array([str(GROUPS[name](row)) for row in servers.rows])
+        names, rows = np.array([str(GROUPS[name](row)) for row in servers.rows]), []
         for known in sorted(set(names)):
             logs = servers.missed[name][names == known]
             title = known if name != "model" else _published_as(servers.rows, names == known)
-            yield (
-                f"| {title} | {len(logs)} | {math.exp(float(np.median(logs))):.2f} | "
-                f"× / ÷ {score(logs)['within']:.2f} |"
-            )
+            rows.append([title, len(logs), f"{np.exp(np.median(logs)):.2f}", times(score(logs)["within"])])
+        yield from table((f"{NAMES[name]}, left out", "rows", "published / forecast: median", "80 % were within"), rows)
         yield ""
 
 
@@ -249,20 +227,21 @@ Curve = tuple[np.ndarray, np.ndarray]  # logs of seconds a token, and of tokens 
 def _decided(servers: Fitted) -> Iterator[str]:
     """The table of decisions."""
     yield ABOUT_DECISIONS
-    yield "| left out | comparisons | right | naive rule | 8 of 10 picks cost at most | sure picks | of these right |"
-    yield "|---|--:|--:|--:|--:|--:|--:|"
     cards = {name: decisions(servers, name) for name in ("model", "system")}
-    for name, card in cards.items():
-        yield (
-            f"| {NAMES[name]} | {card['comparisons']:.0f} | {_percent(card['right'])} | "
-            f"{_percent(card['naive_right'])} | {_percent(card['more'])} more than the best | "
-            f"{_percent(card['sure'])} | {_percent(card['sure_right'])} |"
-        )
+    rows = [
+        [
+            NAMES[name], card["comparisons"], percent(card["right"]), percent(card["naive_right"]),
+            f"{percent(card['more'])} more than the best", percent(card["sure"]), percent(card["sure_right"]),
+        ]
+        for name, card in cards.items()
+    ]  # fmt: skip
+    heads = ("comparisons", "right", "naive rule", "8 of 10 picks cost at most", "sure picks", "of these right")
+    yield from table(("left out", *heads), rows)
     yield ""
-    yield "| a model, left out | comparisons | right |"
-    yield "|---|--:|--:|"
-    for model, (number, right) in sorted(cards["model"]["of models"].items()):
-        yield f"| {model} | {number} | {_percent(right)} |"
+    models = sorted(cards["model"]["of models"].items())
+    yield from table(
+        ("a model, left out", "comparisons", "right"), ([name, its, percent(right)] for name, (its, right) in models)
+    )
 
 
 @dataclass(frozen=True)

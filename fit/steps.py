@@ -11,16 +11,13 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-from fit.fitting import DATA, Row
+from fit.counts import count_of, request
+from fit.fitting import DATA, Row, read_gzip
 from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
 from whichdevice.base.sheets.tpus import devices_of
 from whichdevice.forecast import tpu
-from whichdevice.forecast.count.kept import StepCount
-from whichdevice.forecast.count.process import count_step
-from whichdevice.forecast.products import ProgramRequest
 from whichdevice.forecast.time_model import Peaks
 from whichdevice.forecast.work import Item, Work
 from whichdevice.study.tables.base import read_rows
@@ -142,9 +139,9 @@ def _times(work: Work, times: float) -> Work:
 
 
 @cache
-def read_programs(path: Path = PROGRAMS) -> dict[str, Any]:
+def read_programs() -> dict[str, Any]:
     """The committed work of the programs."""
-    return dict(json.loads(gzip.decompress(path.read_bytes())))
+    return dict(read_gzip(PROGRAMS))
 
 
 def main() -> None:
@@ -155,19 +152,11 @@ def main() -> None:
             known = made.setdefault(name, {"parameters": 0, "batches": {}})
             if str(batch) not in known["batches"]:
                 print(name, batch, flush=True)
-                count = _counted(program, batch)
+                asked = request(program.module, program.precision, batch, "train", program.options, program.length)
+                count = count_of(asked)
                 known["parameters"] = round(count.gradients / GRADIENT)
                 known["batches"][str(batch)] = {"gpu": count.sizes[0].gpu, "tpu": count.sizes[0].tpu}
                 PROGRAMS.write_bytes(gzip.compress(json.dumps(made, separators=(",", ":")).encode(), mtime=0))
-
-
-def _counted(program: Program, batch: int) -> StepCount:
-    module = str(DATA.parent / program.module) if program.module.endswith(".py") else program.module
-    asked = ProgramRequest(
-        device="H100 SXM", workload=program.module, module=module, precision=program.precision, batch_size=batch,
-        sequence_length=program.length, options=dict(program.options or {}),
-    )  # fmt: skip
-    return count_step(asked)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ weights are loaded and nothing is computed; a model takes a second or two. Publi
 import gzip
 import json
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fit.fitting import TRACES, read_traces
@@ -36,13 +37,14 @@ def main() -> None:
     write(document)
 
 
-def step(model: str, size: int, mode: str, precision: str, layout: str = "") -> "Step":
-    """A step of timm's benchmark: cross entropy and SGD with momentum, or the forward pass."""
+def step(model: str, size: int, mode: str, precision: str, layout: str = "", optimizer: str = "SGD") -> "Step":
+    """A step of timm's benchmark: cross entropy and an optimizer, SGD with momentum, or the forward pass."""
     import timm
     import torch
 
     from whichdevice.forecast.torch.trace import Step
 
+    updates = partial(torch.optim.SGD, momentum=0.9) if optimizer == "SGD" else getattr(torch.optim, optimizer)
     axes = torch.channels_last if layout else torch.contiguous_format
     return Step(
         build=lambda: timm.create_model(model).to(memory_format=axes),
@@ -50,7 +52,7 @@ def step(model: str, size: int, mode: str, precision: str, layout: str = "") -> 
         loss=lambda module, batch: (
             torch.nn.functional.cross_entropy(module(batch[0]), batch[1]) if mode == "train" else module(batch[0])
         ),
-        optimizer=(lambda module: torch.optim.SGD(module.parameters(), 0.1, momentum=0.9)) if mode == "train" else None,
+        optimizer=(lambda module: updates(module.parameters(), lr=0.1)) if mode == "train" else None,
         precision=precision,
     )
 

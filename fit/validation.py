@@ -5,19 +5,20 @@ forecast: single times, ratios of two devices, and which of two is faster.
 """
 
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
 from fit.fitting import Fitted, Published, Row, host_times, is_blind, name_family
+from fit.scores import each_left_out, rounded, score
 from whichdevice.base.sheets.hardware import hardware_rows
-from whichdevice.forecast.joint import INTERVAL, Card, interval, read_scorecard, residual
+from whichdevice.forecast.joint import Card, interval, read_scorecard, residual, widened_by
 from whichdevice.forecast.time_model import LAUNCH_SD, Peaks
 
 SURE = 0.9  # chance from which on a comparison counts as decided
+Group = Callable[[Row], str]
 
 
 @dataclass(frozen=True)
@@ -44,44 +45,13 @@ class Forecasts:
             rows, *(values[mask] for values in (self.logs, self.sd_shared, self.sd_own, self.host, self.host_sd))
         )
 
-    @property
-    def median_error(self) -> float:
-        """Median of published over forecast, or its inverse, less one."""
-        return float(np.expm1(np.median(np.abs(self.logs))))
+    def of_software(self, name: str) -> "Forecasts":
+        """Those of one software."""
+        return self.of(lambda row: row.software == name)
 
-    @property
-    def within(self) -> float:
-        """The factor within which 80 % of the forecasts were."""
-        return float(np.exp(np.quantile(np.abs(self.logs), INTERVAL)))
-
-    @property
-    def stated(self) -> float:
-        """The median factor of the stated 80 % intervals."""
-        return float(np.exp(np.median(self.sd) * ndtri(0.5 + INTERVAL / 2)))
-
-    @property
-    def held(self) -> float:
-        """Share of rows inside of their intervals."""
-        return float(np.mean(np.abs(self.logs) <= self.sd * ndtri(0.5 + INTERVAL / 2)))
-
-    def figures(self, of_weight: Callable[[Row], str] | None = None) -> dict[str, float]:
-        """Error, width and share that held; each group of `of_weight` weighs as one."""
-        groups = [of_weight(row) if of_weight else "" for row in self.rows]
-        size = Counter(groups)
-        weight = np.array([1 / size[group] for group in groups])
-        errors = np.abs(self.logs)
-        order = np.argsort(errors)
-        upto = np.cumsum(weight[order]) / weight.sum()
-        middle, wide = (errors[order][np.searchsorted(upto, share)] for share in (0.5, INTERVAL))
-        held = np.average(errors <= self.sd * ndtri(0.5 + INTERVAL / 2), weights=weight)
-        return {
-            "rows": len(errors),
-            "groups": len(set(groups)),
-            "median_error": round(float(np.expm1(middle)), 3),
-            "within": round(float(np.exp(wide)), 3),
-            "stated": round(self.stated, 3),
-            "held": round(float(held), 3),
-        }
+    def figures(self, group: Group | None = None, weighs: bool = False) -> dict[str, float]:
+        """Error, width and share that held; where it `weighs`, each group weighs as one."""
+        return rounded(score(self.logs, self.sd, [group(row) if group else "" for row in self.rows], weighs))
 
 
 def left_out(
@@ -92,29 +62,35 @@ def left_out(
     A group of several names (a model, a chip) is fitted without the rows that have any of them.
     `wanted` rows [rows, of bool] are forecast; None: those that the device binds.
     """
-    groups = np.array([group(row) for row in published.rows]).reshape(len(published.rows), -1)
+    rows = published.rows
+    groups = np.array([group(row) for row in rows]).reshape(len(rows), -1)
     wanted = published.device_bound & ~published.blind if wanted is None else wanted
-    logs, shared, alone, host, host_sd = (np.full(len(groups), np.nan) for _ in range(5))
-    for names in np.unique(groups[wanted], axis=0):
-        rest = (groups != names).all(axis=1)
+
+    def missed(out: np.ndarray) -> np.ndarray:
+        rest = (groups != groups[np.argmax(out)]).all(axis=1)
         fitted = published.fit(rest, whole)
         misses, unclocked = published.logs(fitted.factors), published.unclocked(rest, fitted.factors)
         hosts = host_times(published, misses, rest)
-        for place in map(int, np.flatnonzero((groups == names).all(axis=1) & ~np.isnan(misses) & wanted)):
-            row = published.rows[place]
+        found = np.full((5, len(rows)), np.nan)
+        for place in map(int, np.flatnonzero(out & ~np.isnan(misses) & wanted)):
+            row = rows[place]
             part = residual(fitted.residuals[row.software], row.family, row.chip, row.peaks.chip_class)
-            logs[place], alone[place] = misses[place] - part.offset, math.hypot(part.sd_own, unclocked[place])
             launch = fitted.factors[row.software][published.designs[row.software].names.index("launch")]
             launches = row.at_peaks["launch"] * launch * math.exp(misses[place]) / row.seconds
-            shared[place] = math.hypot(part.sd_shared, LAUNCH_SD * launches)
             rates = hosts[row.software]
-            host[place], host_sd[place] = rates["step"] + rates["kernel"] * row.work.kernels, rates["log_sd"]
-    kept = ~np.isnan(logs)
-    chosen = tuple(row for row, is_kept in zip(published.rows, kept, strict=True) if is_kept)
-    return Forecasts(chosen, *(values[kept] for values in (logs, shared, alone, host, host_sd)))
+            found[:, place] = (
+                misses[place] - part.offset, math.hypot(part.sd_shared, LAUNCH_SD * launches),
+                math.hypot(part.sd_own, unclocked[place]), rates["step"] + rates["kernel"] * row.work.kernels,
+                rates["log_sd"],
+            )  # fmt: skip
+        return found
+
+    found = each_left_out(["|".join(names) for names in groups], missed, wanted)
+    kept = ~np.isnan(found[0])
+    return Forecasts(tuple(row for row, is_kept in zip(rows, kept, strict=True) if is_kept), *found[:, kept])
 
 
-def folds(rows: Sequence[Row], number: int) -> Callable[[Row], str]:
+def folds(rows: Sequence[Row], number: int) -> Group:
     """Models in so many groups, for `left_out`."""
     models = sorted({row.model for row in rows})
     place = {model: str(count % number) for count, model in enumerate(models)}
@@ -130,24 +106,17 @@ class Pairs:
     sd: np.ndarray
 
     @property
-    def within(self) -> float:
-        """The factor within which 80 % of the forecast ratios were."""
-        return float(np.exp(np.quantile(np.abs(self.published - self.forecast), INTERVAL)))
-
-    @property
-    def stated(self) -> float:
-        """The median factor of the stated 80 % intervals."""
-        return float(np.exp(np.median(self.sd) * ndtri(0.5 + INTERVAL / 2)))
-
-    @property
-    def held(self) -> float:
-        """Share of pairs inside of their intervals."""
-        return float(np.mean(np.abs(self.published - self.forecast) <= self.sd * ndtri(0.5 + INTERVAL / 2)))
-
-    @property
     def decided(self) -> np.ndarray:
         """Return whether the chance of either to be faster is SURE at least."""
         return np.asarray(ndtr(np.abs(self.forecast) / self.sd) >= SURE)
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """How far ratios are off, how many are decided, and of these wrong; the time that is lost."""
+        its = rounded(score(self.published - self.forecast, self.sd))
+        card = {"pairs": its["rows"]} | {f"ratio_{name}": its[name] for name in ("within", "stated", "held")}
+        card |= {"decided": round(float(self.decided.mean()), 3), "wrong": round(self.wrong, 3)}
+        return card | {"regret": round(self.regret, 4)}
 
     @property
     def wrong(self) -> float:
@@ -183,13 +152,13 @@ def pairs(forecasts: Forecasts) -> Pairs:
     return Pairs(np.array(published), np.array(forecast), np.array(sd))
 
 
-def widths(forecasts: Forecasts, chosen: np.ndarray | None = None) -> dict[str, dict[str, float]]:
+def widths(forecasts: Forecasts, chosen: np.ndarray | None = None, least: float = 1.0) -> dict[str, dict[str, float]]:
     """Return by software and family how much wider the spread is than variances say, from models that were left out.
 
-    The root of the mean square of misses over spreads, 1 at least, so that a family of many rows vouches for no other.
-    "other" is the mean of the families; a family with few models is drawn to it.
+    The root of the mean square of misses over spreads, `least` at least: by 1 a family of many rows vouches for no
+    other. "other" is the mean of the families; a family with few models is drawn to it.
     """
-    squares = np.minimum(forecasts.logs / forecasts.sd, MISSED) ** 2
+    squares = np.minimum(np.abs(forecasts.logs / forecasts.sd), MISSED) ** 2
     chosen = np.ones(len(squares), dtype=bool) if chosen is None else chosen
     models: dict[tuple[str, str], dict[str, list[float]]] = {}
     for row, square, is_chosen in zip(forecasts.rows, squares, chosen, strict=True):
@@ -200,10 +169,11 @@ def widths(forecasts: Forecasts, chosen: np.ndarray | None = None) -> dict[str, 
     for software in {row.software for row in forecasts.rows}:
         means = {family: values for (of, family), values in of_family.items() if of == software}
         other = float(np.mean([np.mean(values) for values in means.values()])) if means else 1.0
-        result[software] = {"other": math.sqrt(max(1.0, other))} | {
-            family: math.sqrt(max(1.0, (sum(values) + PRIOR_MODELS * other) / (len(values) + PRIOR_MODELS)))
+        squares_of = {"other": other} | {
+            family: (sum(values) + PRIOR_MODELS * other) / (len(values) + PRIOR_MODELS)
             for family, values in sorted(means.items())
         }
+        result[software] = {family: max(least, math.sqrt(square)) for family, square in squares_of.items()}
     return result
 
 
@@ -211,21 +181,20 @@ MISSED = 3.0  # spreads; what is missed by more counts as that
 PRIOR_MODELS = 3.0  # so many models of the mean of families count beside a family's own
 
 
-def widened(forecasts: Forecasts, group: Callable[[Row], str], models: Forecasts) -> Forecasts:
+def widened(forecasts: Forecasts, group: Group, models: Forecasts, least: float = 1.0) -> Forecasts:
     """Forecasts with the widths of the other groups' rows; `models` are those of `models_left_out`."""
-    shared, groups = forecasts.sd_shared.copy(), np.array([group(row) for row in forecasts.rows])
-    of_models = np.array([group(row) for row in models.rows])
+    spreads = np.array([forecasts.sd_shared, forecasts.sd_own])
+    groups, of_models = (np.array([group(row) for row in each.rows]) for each in (forecasts, models))
     for name in sorted(set(groups)):
-        known = widths(models, of_models != name)
+        known = widths(models, of_models != name, least)
         for place in map(int, np.flatnonzero(groups == name)):
-            of_software = known[forecasts.rows[place].software]
-            wider = of_software.get(forecasts.rows[place].family, of_software["other"]) ** 2
-            alone = forecasts.sd_own[place] ** 2
-            shared[place] = math.sqrt(wider * (shared[place] ** 2 + alone) - alone)
-    return replace(forecasts, sd_shared=shared)
+            row = forecasts.rows[place]
+            of_software = known[row.software]
+            spreads[:, place] = widened_by(of_software.get(row.family, of_software["other"]), *spreads[:, place])
+    return replace(forecasts, sd_shared=spreads[0], sd_own=spreads[1])
 
 
-LEFT_OUT: Mapping[str, Callable[[Sequence[Row]], Callable[[Row], str]]] = {
+LEFT_OUT: Mapping[str, Callable[[Sequence[Row]], Group]] = {
     "models": lambda rows: folds(rows, 8),
     # A chip that XLA's rows lack may still have rows of PyTorch.
     "a chip": lambda rows: lambda row: f"{row.chip} of XLA" if row.software == "xla" else row.chip,
@@ -251,23 +220,22 @@ def fair_test(
     of_images &= np.array([row.family.removesuffix(" in training") in IMAGES_WITH_ATTENTION for row in rows])
     before = read_scorecard().get("fair test", {})
     figures = {name: values for name, values in before.items() if name.startswith("families")}
-    tests: list[tuple[str, Forecasts, Callable[[Row], str], Callable[[Row], str] | None]] = []
+    tests: list[tuple[str, Forecasts, Group, bool]] = []
     if look:
         unseen = published.device_bound & published.blind
-        tests.append(("families", left_out(published, lambda row: str(is_blind(row)), whole, unseen), family, None))
+        tests.append(("families", left_out(published, lambda row: str(is_blind(row)), whole, unseen), family, False))
     tests += [
-        ("an author", left_out(published, author, whole), author, author),
-        ("an author, a chip and a model", strangers, author, author),
-        ("vision transformers", left_out(published, family, whole, of_images), family, None),
+        ("an author", left_out(published, author, whole), author, True),
+        ("an author, a chip and a model", strangers, author, True),
+        ("vision transformers", left_out(published, family, whole, of_images), family, False),
     ]
-    for name, forecasts, group, of_weight in tests:
-        for software in sorted({row.software for row in forecasts.rows if row.peaks.platform == "gpu"}):
-            wide = widened(forecasts, group, models).of(lambda row, wanted=software: row.software == wanted)  # type: ignore[misc]
-            if of_weight is None:
-                figures[f"{name}|{software}"] = wide.figures()
-        if of_weight is not None:
-            gpus = widened(forecasts, group, models).of(lambda row: row.peaks.platform == "gpu")
-            figures[f"{name}|all"] = gpus.figures(of_weight)
+    for name, forecasts, group, weighs in tests:
+        gpus = widened(forecasts, group, models).of(lambda row: row.peaks.platform == "gpu")
+        if weighs:
+            figures[f"{name}|all"] = gpus.figures(group, weighs)
+        else:
+            softwares = sorted({row.software for row in gpus.rows})
+            figures |= {f"{name}|{software}": gpus.of_software(software).figures() for software in softwares}
     return figures | layouts(models)
 
 
@@ -285,7 +253,7 @@ def measured_chips(published: Published, models: Forecasts, chips: Forecasts) ->
     known = chips.of(lambda row: bool(row.peaks.measured))
     others = chips.of(lambda row: row.peaks.platform == "gpu" and not row.peaks.measured)
     return {
-        f"{name}|all": forecasts.figures(lambda row: row.chip)
+        f"{name}|all": forecasts.figures(lambda row: row.chip, weighs=True)
         for name, forecasts in (
             ("a measured chip", known),
             ("a measured chip by its sheet", sheets),
@@ -320,11 +288,7 @@ def layouts(models: Forecasts) -> dict[str, dict[str, float]]:
                 pairs.append((place, first))
         ratios = np.array([models.logs[last] - models.logs[first] for last, first in pairs])
         if len(ratios):
-            figures[f"channels last over first|{mode}"] = {
-                "rows": len(ratios),
-                "median_error": round(float(np.expm1(np.median(np.abs(ratios)))), 3),
-                "within": round(float(np.exp(np.quantile(np.abs(ratios), INTERVAL))), 3),
-            }
+            figures[f"channels last over first|{mode}"] = rounded(score(ratios))
     return figures
 
 
@@ -351,25 +315,12 @@ def scorecard(forecasts: Mapping[str, Forecasts]) -> Card:
     for software in sorted({row.software for row in forecasts["models"].rows}):
         cards: dict[str, dict[str, float]] = {}
         for name, every in forecasts.items():
-            chosen = every.of(lambda row, wanted=software: row.software == wanted)  # type: ignore[misc]
-            if not chosen.rows:
-                continue
-            two = pairs(chosen)
-            cards[name] = {
-                "rows": len(chosen.rows),
-                "groups": len({LEFT_OUT[name](chosen.rows)(row) for row in chosen.rows}),
-                **{
-                    figure: round(getattr(chosen, figure), 3) for figure in ("median_error", "within", "stated", "held")
-                },
-            }
-            if len(two.sd) >= FEW_PAIRS:
-                cards[name] |= {
-                    "pairs": len(two.sd),
-                    **{f"ratio_{figure}": round(getattr(two, figure), 3) for figure in ("within", "stated", "held")},
-                    "decided": round(float(two.decided.mean()), 3),
-                    "wrong": round(two.wrong, 3),
-                    "regret": round(two.regret, 4),
-                }
+            chosen = every.of_software(software)
+            if chosen.rows:
+                two = pairs(chosen)
+                cards[name] = chosen.figures(LEFT_OUT[name](chosen.rows)) | (
+                    two.figures if len(two.sd) >= FEW_PAIRS else {}
+                )
         card[software] = cards
     return card
 
@@ -389,20 +340,15 @@ def small_steps(
     small = np.array([row.host_bound or row.seconds < limit for row in published.rows]) & ~published.blind
     small &= np.isin(published.software, softwares)
     forecasts = left_out(published, lambda row: row.chip, whole, small)
-    errors, widths, held = [], [], []
+    errors, halves, held = [], [], []
     columns = (forecasts.rows, forecasts.logs, forecasts.sd, forecasts.host, forecasts.host_sd)
     for row, log, sd, host, host_sd in zip(*columns, strict=True):
         low, middle, high = interval(row.seconds / math.exp(log), sd, host, host_sd)
-        errors.append(abs(math.log(row.seconds / middle)))
-        widths.append(math.log(high / low) / 2)
+        errors.append(math.log(row.seconds / middle))
+        halves.append(math.log(high / low) / 2)
         held.append(low <= row.seconds <= high)
-    return {
-        "rows": len(errors),
-        "median_error": round(float(np.expm1(np.median(errors))), 3),
-        "within": round(float(np.exp(np.quantile(errors, INTERVAL))), 3),
-        "stated": round(float(np.exp(np.median(widths))), 3),
-        "held": round(float(np.mean(held)), 3),
-    }
+    stated, share = float(np.exp(np.median(halves))), float(np.mean(held))
+    return rounded(score(np.array(errors)) | {"stated": stated, "held": share})
 
 
 def steps_that_wait(published: Published, whole: Fitted) -> dict[str, dict[str, float]]:

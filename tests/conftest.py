@@ -26,33 +26,6 @@ os.environ.setdefault("KERAS_BACKEND", "jax")
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
-LONGEST = (
-    "workflow/test_study.py",
-    "models/test_torch_scripts.py",
-    "forecast/test_torch_records.py",
-    "backends/test_same_learning.py",
-    "backends/test_jax.py",
-    "workflow/test_bucket.py",
-    "forecast/test_programs.py",
-    "forecast/test_hugging_face.py",
-    "backends/test_torch.py",
-    "explorer/test_explorer.py",
-    "backends/test_tensorflow.py",
-    "models/test_scripts.py",
-    "forecast/test_same_models.py",
-    "backends/test_tensorflow_replicas.py",
-    "workflow/test_interrupts.py",
-    "models/test_models.py",
-    "figures/test_figures.py",
-    "report/test_report.py",
-    "backends/test_inference.py",
-    "backends/test_generation.py",
-    "docs/test_pages.py",
-    "models/test_broken.py",
-    "models/test_costs.py",
-)
-
-
 def pytest_configure(config: pytest.Config) -> None:
     """Let tests measure while others on this host do; give each process that shares the tests its own cores."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -68,16 +41,9 @@ def pytest_configure(config: pytest.Config) -> None:
             os.sched_setaffinity(0, cores[int(worker.removeprefix("gw")) :: processes])
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files that take longest, so that at the end no process waits for the other."""
-    slow = {item.path for item in items if item.get_closest_marker("slow")}
-    longest = {PROJECT / "tests" / name: -place for place, name in enumerate(reversed(LONGEST), 1)}
-    items.sort(key=lambda item: longest.get(item.path, 0 if item.path in slow else 1))
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option with which the tests that were skipped can be run later, once what they need is installed."""
-    parser.addoption("--skipped", metavar="FILE", help="write the skipped tests, one a line, as `pytest @FILE` reads")
+    """Add the option of a machine that should have everything: any other need that is not met is a failure."""
+    parser.addoption("--may-lack", metavar="NEEDS", help="fail where a test lacks anything but these, with commas")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -86,30 +52,33 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         require(*mark.args)
 
 
+def reasons(config: pytest.Config) -> Counter[str]:
+    """Return how many tests were skipped for each reason."""
+    skipped = config.pluginmanager.get_plugin("terminalreporter").stats.get("skipped", [])
+    return Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Print in one place what was skipped, and what to install for it."""
-    skipped = terminalreporter.stats.get("skipped", [])
-    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
-    if reasons:
+    if skipped := reasons(config):
         terminalreporter.section("skipped", sep="=")
-        for reason, count in reasons.most_common():
+        for reason, count in skipped.most_common():
             terminalreporter.write_line(f"{count:4} {reason}")
-    if file := config.getoption("skipped"):
-        names = sorted({report.nodeid for report in skipped})
-        Path(file).write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail where a test was skipped for want of what this machine should have."""
+    names = session.config.getoption("may_lack")
+    if names is not None and not hasattr(session.config, "workerinput"):
+        lacked = {reason.partition(":")[0].removeprefix("need ") for reason in reasons(session.config)}
+        if lacked - {*names.split(",")} and session.exitstatus == 0:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture(scope="session")
 def project_root() -> Path:
     """The project's top folder."""
     return PROJECT
-
-
-@pytest.fixture(scope="session")
-def real_data() -> Path:
-    """The folder of original archives, <folder>/<dataset>/<archive>."""
-    require("original data")
-    return Path(os.environ["WHICHDEVICE_DATA"])
 
 
 @pytest.fixture

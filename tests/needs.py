@@ -23,7 +23,7 @@ SLURM = ("slurmctld", "slurmd", "munged", "srun", "sbatch")
 
 def program(*names: str) -> str | None:
     """Return the path of the first of these programs that is installed."""
-    path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin", str(PROJECT / ".venv-sky/bin")])
+    path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
     return next((place for name in names if (place := shutil.which(name, path=path))), None)
 
 
@@ -66,21 +66,13 @@ NEEDS = {
     "hub client": with_pip("the client of Hugging Face's hub", "huggingface_hub"),
     "scikit-learn": with_pip("scikit-learn", "sklearn", "scikit-learn"),
     "torch geometric": with_pip("PyTorch Geometric", "torch_geometric"),
-    "slurm": Need(
-        "Slurm",
-        "apt-get install slurm-wlm munge",
-        lambda: all(map(program, SLURM)),
-    ),
+    "slurm": Need("Slurm", "apt-get install slurm-wlm munge", lambda: all(map(program, SLURM))),
     "slurm plugin": Need("the executor for Slurm", SLURM_PLUGIN, (APART / "slurm").is_dir),
     "kubernetes": Need(
         "the executor for Kubernetes", "sh envs/extra.sh kubernetes --apart", (APART / "kubernetes").is_dir
     ),
     "browser": Need("a browser", "apt-get install chromium", lambda: BROWSER is not None),
     "git": Need("git", "apt-get install git", lambda: bool(program("git"))),
-    "skypilot": Need("SkyPilot", "sh envs/extra.sh sky", lambda: bool(program("sky"))),
-    "original data": Need(
-        "original data", "WHICHDEVICE_DATA=<folder of their archives>", lambda: "WHICHDEVICE_DATA" in os.environ
-    ),
     "linux": Need("Linux", "run them there", lambda: sys.platform == "linux"),
     "mounts": Need("mounts", "run them as root on Linux", may_mount),
     "memory groups": Need(

@@ -49,9 +49,7 @@ def test_importing_the_package_prints_nothing_and_imports_no_library() -> None:
         assert (done.stdout, done.stderr) == ("set()\n", "")
 
 
-def test_a_file_is_asked_as_by_the_command(
-    asked: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_is_asked_as_by_the_command(asked, tmp_path, monkeypatch) -> None:
     (tmp_path / "train.py").write_text("model.fit()\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     wd.ask("train.py -- --lr 1", devices=["T4", "L4"], deadline_h=12, examples=9, measure=False)

@@ -31,18 +31,12 @@ def test_every_run_reads_back_from_its_path(cell, repeat):
 @pytest.mark.parametrize(
     "path",
     [
-        "",
-        "r1",
-        "cpu/x/tensorflow-float32-b0x/r1",
-        "cpu/x/tensorflow-float32-b8/r0",
-        "cpu/x/tf-float32-b8-colour=red/r1",
-        "cpu/x/tf-float32-b8-loop=fit/r1",
-        "cpu/x/tf-float32-b8-fraction=red/r1",
-        "cpu/x/tf-float32-b8-sequence_length=1.5/r1",
-        f"cpu/x/tf-float32-b{'8' * 5000}/r1",
+        "", "r1", "cpu/x/tensorflow-float32-b0x/r1", "cpu/x/tensorflow-float32-b8/r0",
+        "cpu/x/tf-float32-b8-colour=red/r1", "cpu/x/tf-float32-b8-loop=fit/r1", "cpu/x/tf-float32-b8-fraction=red/r1",
+        "cpu/x/tf-float32-b8-sequence_length=1.5/r1", f"cpu/x/tf-float32-b{'8' * 5000}/r1",
         f"cpu/x/tf-float32-b8/r{'1' * 5000}",
     ],
-)
+)  # fmt: skip
 def test_anything_else_is_one_line(path):
     with pytest.raises(StudyError, match="not a run"):
         parse_run(path)

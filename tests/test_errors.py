@@ -2,7 +2,6 @@
 
 import pytest
 
-from whichdevice.__main__ import main
 from whichdevice.base.errors import StudyError, lacks_memory, one_line
 
 CLEAR = "\x1b[2J\x1b]0;title\x07"
@@ -21,35 +20,16 @@ def test_letters_of_all_languages_and_single_spaces_stay():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["aks"], "no command 'aks'; did you mean ask? (whichdevice --help)"),
-        (
-            ["ask", "x.py", "--epochz", "3"],
-            "ask: '--epochz' is not known; did you mean --epochs? (whichdevice ask --help)",
-        ),
-    ],
-)
-def test_a_misspelt_command_or_option_gets_the_nearest_right_one(arguments, message, capsys):
-    assert main(arguments) == 2
-    assert capsys.readouterr().err.strip() == message
-
-
-@pytest.mark.parametrize(
     "text",
     [
-        "OOM when allocating tensor with shape[10000,10000]",
-        "CUDA out of memory. Tried to allocate 20.00 GiB.",
+        "OOM when allocating tensor with shape[10000,10000]", "CUDA out of memory. Tried to allocate 20.00 GiB.",
         "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 1 bytes",
-        "CUDA_ERROR_OUT_OF_MEMORY: out of memory",
-        "INTERNAL: cuBLAS: CUBLAS_STATUS_ALLOC_FAILED when calling",
-        "CUDNN_STATUS_ALLOC_FAILED",
-        "std::bad_alloc",
+        "CUDA_ERROR_OUT_OF_MEMORY: out of memory", "INTERNAL: cuBLAS: CUBLAS_STATUS_ALLOC_FAILED when calling",
+        "CUDNN_STATUS_ALLOC_FAILED", "std::bad_alloc",
         "DefaultCPUAllocator: can't allocate memory: you tried to allocate 400000000000 bytes",
-        "Unable to allocate 1.00 GiB for an array",
-        "MemoryError: the compiled step needs 3 GB",
+        "Unable to allocate 1.00 GiB for an array", "MemoryError: the compiled step needs 3 GB",
     ],
-)
+)  # fmt: skip
 def test_a_lack_of_memory_is_known_by_its_words(text: str) -> None:
     assert lacks_memory(RuntimeError(text))
 
@@ -57,14 +37,11 @@ def test_a_lack_of_memory_is_known_by_its_words(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "RandomZoom needs a height factor",
-        "BloomConfig has no attribute hidden_size",
-        "there is no room for another axis",
-        "the zoom of room.png",
-        "CUBLAS_STATUS_EXECUTION_FAILED",
+        "RandomZoom needs a height factor", "BloomConfig has no attribute hidden_size",
+        "there is no room for another axis", "the zoom of room.png", "CUBLAS_STATUS_EXECUTION_FAILED",
         "INVALID_ARGUMENT: shapes",
     ],
-)
+)  # fmt: skip
 def test_other_errors_lack_no_memory(text: str) -> None:
     assert not lacks_memory(ValueError(text))
     assert lacks_memory(MemoryError(text))

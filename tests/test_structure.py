@@ -7,11 +7,7 @@ from pathlib import Path
 import pytest
 
 import whichdevice
-from whichdevice.__main__ import command_names
 from whichdevice.base.plugins import decorated, defining
-from whichdevice.measure.backends import backend_names
-from whichdevice.models import address
-from whichdevice.models.datasets import base as datasets
 
 PACKAGE = Path(whichdevice.__file__).parent
 HELPER = '"""What others share."""\n\n\ndef draw_line():\n    """@makes("a table", {}) is only mentioned here."""\n'
@@ -52,15 +48,10 @@ def test_a_circle_through_an_import_inside_a_function_is_found(tmp_path):
     assert len(circle(tmp_path)) == 3
 
 
-def test_a_file_that_declares_nothing_is_no_plug_in(tmp_path, monkeypatch):
+def test_a_file_that_declares_nothing_is_no_plug_in(tmp_path):
     (tmp_path / "helper.py").write_text(HELPER, encoding="utf-8")
     (tmp_path / "empty.py").write_text("", encoding="utf-8")
     assert not [*decorated(tmp_path, "makes"), *decorated(tmp_path, "backend"), *defining(tmp_path, "RECIPE")]
-    monkeypatch.setattr(address, "BUILT_IN", tmp_path)
-    monkeypatch.setattr(datasets, "DATASETS_FOLDER", tmp_path)
-    monkeypatch.setattr("whichdevice.measure.backends.BACKENDS_FOLDER", tmp_path)
-    monkeypatch.setattr("whichdevice.__main__.COMMANDS_FOLDER", tmp_path)
-    assert (address.built_in_names(), datasets.dataset_names(), backend_names(), command_names()) == ([], [], [], [])
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Tests of the fit: `make test-fit`. The product and its tests know nothing of them."""
+"""Tests of the fit: part of `make test-all`. The product and its tests know nothing of them."""
 
 import os
 import sys

@@ -140,14 +140,3 @@ def test_the_card_has_every_kind_of_decision_for_all_that_was_left_out():
     made, committed = decisions({"models": published(SECONDS | {"L4": 3.0})}), read_decisions()
     assert set(made["models"]) == set(committed["models"]) == set(committed["model, chip and author"])
     assert made["contradict"] == []
-
-
-def test_the_committed_scorecard_meets_its_aims():
-    committed = read_decisions()
-    for left, right, regret in (("models", 0.87, 0.04), ("model, chip and author", 0.79, 0.055)):
-        its = committed[left]["random markets"]
-        assert its["right"]["product"] >= right and its["regret"]["product"] <= regret, left
-    models = committed["models"]
-    assert models["random markets, trainings"]["comparisons"] >= 60
-    for error in (20, 30):
-        assert models[f"prices off by {error} %, known"]["words"]["sure"][1] >= 0.9, error

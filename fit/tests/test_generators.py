@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from fit.generators import FITTED, Row, left_out, missed, published
-from fit.serving import score
+from fit.scores import score
 
 from whichdevice.forecast.serving.generators import read_generators
 

@@ -9,15 +9,7 @@ from needs import require
 require("torch")
 
 from fit.fitting import read_traces
-from fit.language_models import (
-    PUBLISHED,
-    memory_rows,
-    peak,
-    published,
-    read_digests,
-    timed_rows,
-    verdict,
-)
+from fit.language_models import PUBLISHED, memory_rows, peak, published, read_digests, timed_rows, verdict
 
 from whichdevice.models.hugging_face import known_models
 

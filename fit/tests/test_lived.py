@@ -13,8 +13,8 @@ beside = cache(lived.beside)
 @cache
 def scores() -> dict[str, dict[str, float]]:
     """How well each rule forecasts the sources that it does not know."""
-    reports = lived.Reports(beside())
-    return {name: lived.LeftOut.of(reports, model).score() for name, model in lived.MODELS.items()}
+    reports, groups = lived.Reports.of(beside()), [row.line.group for row in beside()]
+    return {name: lived.LeftOut.of(reports, groups, model).score() for name, model in lived.MODELS.items()}
 
 
 def test_every_report_has_a_source_and_a_device_of_the_sheet() -> None:

@@ -10,8 +10,10 @@ CASES = memory.read_cases()
 
 
 def test_no_case_is_called_wrong_but_where_it_is_tight() -> None:
-    assert [case.step for case in CASES if case.is_wrong] == []
+    """Gemma 3 has 262,144 words: MaxText does not hold all of its logits at once."""
+    assert [case.step for case in CASES if case.is_wrong] == ["hf:google/gemma-3-12b-pt, full, 1024 x 8192"]
     assert {case.published for case in CASES} >= {"ran", memory.OUT}
+    assert sum(case.verdict != "tight" for case in CASES) >= 22 and sum(case.device == "TPU v6e" for case in CASES) == 8
 
 
 def test_published_peaks_of_lora_with_and_without_4_bit_layers() -> None:
@@ -22,10 +24,10 @@ def test_published_peaks_of_lora_with_and_without_4_bit_layers() -> None:
 def test_a_step_is_tight_where_a_library_holds_gradients_of_frozen_weights_or_loads_the_whole_model() -> None:
     two, four = (case for case in CASES if "LoRA, FSDP" in case.step)
     assert two.published == memory.OUT and two.needed_gb < two.available_gb < two.loading_gb
-    assert two.verdict == "tight" and replace(two, frozen_gb=0.0).verdict == "does not load"
+    assert two.verdict == "tight" and replace(two, by_library_gb=0.0).verdict == "does not load"
     assert (
         four.published == "ran"
-        and four.frozen_gb == pytest.approx(two.frozen_gb / 2, rel=1e-3)
+        and four.by_library_gb == pytest.approx(two.by_library_gb / 2, rel=1e-3)
         and four.verdict == "fits"
     )
 

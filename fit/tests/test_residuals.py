@@ -44,3 +44,9 @@ def test_the_level_of_a_new_author_is_the_mean_of_authors_however_many_sources_o
     found = fit(np.array(logs), Columns(*labels), np.ones(len(logs), dtype=bool))["xla"]
     assert abs(found["family"][0]) < 0.06  # the mean of sources is 0.17
     assert math.sqrt(found["variances"]["source"]) > 0.15
+
+
+def test_what_is_missed_by_more_is_shared_and_what_is_missed_by_less_narrows_both():
+    assert joint.widened_by(0.5, 0.4, 0.3) == (0.2, 0.15)
+    shared, own = joint.widened_by(2.0, 0.4, 0.3)
+    assert own == 0.3 and math.hypot(shared, own) == pytest.approx(2 * 0.5)

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from fit.serving import FirstTokens, decode_rows, offsets, published_rows, score, tpu_rows, waits_for_host
+from fit.scores import score
+from fit.serving import FirstTokens, decode_rows, offsets, published_rows, tpu_rows, waits_for_host
 
 from whichdevice.forecast.serving.server import read_constants
 

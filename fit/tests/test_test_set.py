@@ -34,10 +34,10 @@ def test_the_page_has_every_comparison_and_every_reason():
     text = test_set.report()
     assert all(f"| {scored.line.program} |" in text for scored in FOUND if scored.line.compared == "level")
     assert all(line.reason in text for line in LINES)
-    assert test_set.PAGE.read_text(encoding="utf-8").count("|") == text.count("|")
+    assert test_set.PAGE.read_text(encoding="utf-8") == text
 
 
 def test_its_trainings_are_decisions_of_authors_that_no_fit_has_seen():
-    forecasts = test_set.as_forecasts(FOUND)
+    forecasts = test_set.as_forecasts()
     assert {row.source_group for row in forecasts.rows} >= {"mlperf", "megatron"}
     assert all(row.mode == "train" for row in forecasts.rows)

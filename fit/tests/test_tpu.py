@@ -21,7 +21,6 @@ def test_what_is_not_tight_is_on_the_right_side_of_any_memory_by_the_compilers_o
         for program in known["tpu"].values():
             needed = program["memory"]["total"]
             memories = [needed * 4 ** (step / 10) for step in range(-10, 11) if needed >= least]
-            right += [
-                (estimate <= one) == (needed <= one) for one in memories if abs(estimate - one) > tpu.SPREAD * one
-            ]
+            low, high = tpu.ends(estimate)
+            right += [(estimate <= one) == (needed <= one) for one in memories if not low <= one < high]
     assert len(right) >= 300 and sum(right) >= share * len(right)

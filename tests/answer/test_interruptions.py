@@ -43,9 +43,7 @@ def answer(*rows: Row, hours: float, wants: Wants | None = None) -> Answer:
 
 
 @pytest.mark.parametrize(("hours", "save", "load"), [(24, 15.0, 480.0), (100, 60.0, 600.0), (10, 120.0, 900.0)])
-def test_the_formula_is_the_mean_of_a_simulation_and_no_other_interval_is_better(
-    hours: float, save: float, load: float
-) -> None:
+def test_the_formula_is_the_mean_of_a_simulation_and_no_other_interval_is_better(hours, save, load) -> None:
     machine, work = Interruptions(save, load), hours * HOUR
     runs = simulated(machine, work, machine.interval)
     [mean], [sd] = machine.billed(np.array([work]))

@@ -127,20 +127,6 @@ def test_a_step_that_exceeds_memory_is_known_as_such_and_names_its_size(backend)
     assert reason_line(error.value).endswith("(400,000.0 GB)")
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        "cudaSetDevice() on GPU:0 failed. Status: out of memory",
-        "failed to create cublas handle: the resource allocation failed",
-        "CUDNN_STATUS_ALLOC_FAILED",
-    ],
-)
-def test_a_gpu_that_another_process_fills_is_out_of_memory(backend, message):
-    errors = backend._tf.errors
-    assert backend.is_out_of_memory(errors.InternalError(None, None, message))
-    assert not backend.is_out_of_memory(errors.InternalError(None, None, "something else"))
-
-
 def test_float32_means_float32_products_whatever_the_device_would_take_by_default(backend):
     """XLA's program, which a TPU runs too, asks for the highest precision; with TF32 it leaves the choice open."""
     tf = backend._tf

@@ -195,19 +195,6 @@ class TestDevices:
         assert two["XLA_FLAGS"].split() == ["--xla_dump_to=dumps", MEETING]
         assert "XLA_FLAGS" not in one
 
-    @pytest.mark.parametrize(
-        "message",
-        [
-            "INTERNAL: Failed to create cuBLAS handle: the resource allocation failed",
-            "UNKNOWN: CUDNN_STATUS_ALLOC_FAILED in external/xla/xla/stream_executor/cuda/cuda_dnn.cc",
-            "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 4 bytes.",
-        ],
-    )
-    def test_a_gpu_that_another_process_fills_is_out_of_memory(self, message):
-        jax = Jax(request(kind="gpu"), 2)
-        assert jax.is_out_of_memory(RuntimeError(message))
-        assert not jax.is_out_of_memory(RuntimeError("INVALID_ARGUMENT: shapes"))
-
     def test_tf32_is_for_gpus(self):
         with pytest.raises(StudyError, match="only GPUs"):
             Jax(request(precision="tf32"), 2).initialise()

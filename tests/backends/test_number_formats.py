@@ -8,6 +8,18 @@ from whichdevice.measure.backends import number_formats
 from whichdevice.measure.backends.number_formats import compute_capability, emulated
 
 
+def gpus(monkeypatch: pytest.MonkeyPatch, *capabilities: tuple[int, int]) -> None:
+    nvml = types.SimpleNamespace(
+        NVMLError=type("NVMLError", (Exception,), {}),
+        nvmlDeviceGetCount=lambda: len(capabilities),
+        nvmlDeviceGetHandleByIndex=lambda index: index,
+        nvmlDeviceGetMigMode=lambda gpu: [0, 0],
+        nvmlDeviceGetCudaComputeCapability=capabilities.__getitem__,
+    )
+    monkeypatch.setattr(number_formats, "open_nvml", lambda: nvml)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+
 @pytest.mark.parametrize(
     ("sets", "product", "has"),
     [
@@ -41,21 +53,14 @@ def test_a_cpu_has_products_by_its_instruction_sets(monkeypatch, sets, product, 
     ],
 )
 def test_a_gpu_has_products_by_its_compute_capability(monkeypatch, capability, product, has):
-    monkeypatch.setattr(number_formats, "compute_capability", lambda: capability)
+    gpus(monkeypatch, *[capability] if capability else [])
     reason = emulated("gpu", product)
     assert (reason is None) == has
     assert reason is None or "compute capability 7.5" in reason
 
 
 def test_compute_capability_is_that_of_the_first_visible_gpu(monkeypatch):
-    nvml = types.SimpleNamespace(
-        NVMLError=type("NVMLError", (Exception,), {}),
-        nvmlDeviceGetCount=lambda: 2,
-        nvmlDeviceGetHandleByIndex=lambda index: index,
-        nvmlDeviceGetMigMode=lambda gpu: [0, 0],
-        nvmlDeviceGetCudaComputeCapability=[(7, 5), (9, 0)].__getitem__,
-    )
-    monkeypatch.setattr(number_formats, "open_nvml", lambda: nvml)
+    gpus(monkeypatch, (7, 5), (9, 0))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     assert compute_capability() == (9, 0)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")

@@ -7,7 +7,6 @@ from backends.scenario import request_for
 
 from whichdevice.base.errors import StudyError
 from whichdevice.measure.backends.tensorflow import take_devices
-from whichdevice.measure.machine import gpu
 from whichdevice.measure.machine.devices import DeviceFacts
 
 NO_KERNEL = (
@@ -58,8 +57,9 @@ class Played(SimpleNamespace):
 @pytest.fixture
 def nvml(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     played = SimpleNamespace(absent=None)
-    monkeypatch.setattr(gpu, "absent_reason", lambda replicas: played.absent)
-    monkeypatch.setattr(gpu, "describe", lambda: DeviceFacts(driver="NVIDIA 470.57 (CUDA 11.4)"))
+    played.absent_reason = lambda replicas: played.absent
+    played.describe = lambda: DeviceFacts(driver="NVIDIA 470.57 (CUDA 11.4)")
+    monkeypatch.setattr("whichdevice.measure.backends.tensorflow.gpu", played)
     return played
 
 

@@ -2,6 +2,7 @@
 graph of an operation does in torch_graph_cases.py."""
 
 import os
+from types import SimpleNamespace
 
 import pytest
 from backends import scenario
@@ -29,56 +30,33 @@ def test_cases_in_a_process_with_keras_on_pytorch(which):
     run_cases(variables_for(), which, "backends/torch_cases.py", "backends/torch_graph_cases.py")
 
 
-def test_a_build_without_cuda_is_said_in_one_line(monkeypatch):
-    from whichdevice.measure.backends import torch_devices
-
-    monkeypatch.setattr("torch.version.cuda", None)
-    with pytest.raises(StudyError, match=r"h200: PyTorch .* is built without CUDA; make study ENV=torch"):
-        torch_devices.require_device(request_for(kind="gpu", device="h200"))
-
-
-def test_no_gpu_is_said_in_one_line(monkeypatch):
-    from whichdevice.measure.backends import torch_devices
-
-    monkeypatch.setattr("torch.version.cuda", "13.0")
-    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
-    monkeypatch.setattr(torch_devices.gpu, "absent_reason", lambda: None)
-    with pytest.raises(StudyError, match=r"h200: PyTorch .* finds no GPU on this host"):
-        torch_devices.require_device(request_for(kind="gpu", device="h200"))
-
-
-def test_a_driver_that_is_too_old_is_said_in_pytorchs_words(monkeypatch):
-    from whichdevice.measure.backends import torch_devices
-
-    def refuse(*_, **__):
-        raise RuntimeError("The NVIDIA driver on your system is too old (found version 11040). Please update.\nMore")
-
-    monkeypatch.setattr("torch.zeros", refuse)
-    monkeypatch.setattr("torch.set_num_threads", lambda threads: None)
-    with pytest.raises(StudyError, match=r"PyTorch .* cannot use the GPU: The NVIDIA driver .* too old .*update\.$"):
-        torch_devices.take_device(request_for(kind="gpu", device="h200"), 2)
+def refuse(*_, **__):
+    raise RuntimeError("The NVIDIA driver on your system is too old (found version 11040). Please update.\nMore")
 
 
 @pytest.mark.parametrize(
-    "message",
+    ("kind", "cuda", "said"),
     [
-        "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
-        "cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
-        "CUDA error: out of memory",
-        "[enforce fail at alloc_cpu.cpp:113] DefaultCPUAllocator: can't allocate memory: you tried to allocate 4 bytes",
+        ("tpu", "13.0", "runs PyTorch on CPU and GPU, not on tpu"),
+        ("gpu", None, "mine: PyTorch 2.9 is built without CUDA; make study ENV=torch"),
+        ("gpu", "13.0", "mine: PyTorch 2.9 finds no GPU on this host"),
+        ("gpu", "driver", r"PyTorch 2.9 cannot use the GPU: The NVIDIA driver .* too old .*update\.$"),
     ],
 )
-def test_a_gpu_that_another_process_fills_is_out_of_memory(message):
-    backend = backend_class("torch")(request_for(kind="gpu"), 2)
-    assert backend.is_out_of_memory(RuntimeError(message))
-    assert not backend.is_out_of_memory(RuntimeError("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED"))
-
-
-def test_a_tpu_is_refused(monkeypatch):
+def test_a_device_that_pytorch_does_not_have_is_said_in_one_line(monkeypatch, kind, cuda, said):
     from whichdevice.measure.backends import torch_devices
 
-    with pytest.raises(StudyError, match="runs PyTorch on CPU and GPU, not on tpu"):
-        torch_devices.require_device(request_for(kind="tpu"))
+    found = SimpleNamespace(device_count=lambda: int(cuda == "driver"))
+    played = SimpleNamespace(
+        __version__="2.9", version=SimpleNamespace(cuda=cuda), cuda=found, zeros=refuse,
+        set_num_threads=lambda threads: None, OutOfMemoryError=MemoryError,
+    )  # fmt: skip
+    monkeypatch.setattr(torch_devices, "torch", played)
+    monkeypatch.setattr(torch_devices.gpu, "absent_reason", lambda: None)
+    asked = request_for(kind=kind, device="mine")
+    with pytest.raises(StudyError, match=said):
+        torch_devices.require_device(asked)
+        torch_devices.take_device(asked, 2)
 
 
 @pytest.mark.parametrize("framework", ["keras", "torch"])

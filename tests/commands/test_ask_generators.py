@@ -38,17 +38,3 @@ def test_a_load_takes_several_gpus_and_a_range_stands_at_each(capsys):
 def test_a_video_has_frames_and_half_an_hour(capsys):
     video = plain(capsys, model="Wan2.1-T2V-1.3B")
     assert "832 × 480, 81 frames" in video["title"] and video["load"]["ttft"] == 1800
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--tpot", "50ms"), "--tpot: is for language models"),
-        (("--latency", "1s"), "nothing surely answers in 1 s; nearest is H100 SXM"),
-        (("--rps", "-1"), "--rps -1: a number above 0 is needed"),
-    ],
-)
-def test_what_nothing_can_be_made_of_is_one_line_with_the_fix(capsys, options: tuple[str, ...], message: str):
-    assert asked(*options) == 2
-    [line] = capsys.readouterr().err.splitlines()
-    assert message in line

@@ -6,7 +6,6 @@ import pty
 import re
 import select
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -15,7 +14,6 @@ from pathlib import Path
 
 import pytest
 import synthetic
-from needs import program
 
 from whichdevice.__main__ import main
 from whichdevice.apps.commands import rent
@@ -299,48 +297,3 @@ def test_a_training_script_is_looked_at_on_the_machine_and_measured_in_its_numbe
     script = json.loads(capsys.readouterr().out)["run"]
     assert '"module": "train.py"' in script and '"precision": ["tf32"]' in script
     assert script.splitlines()[-1] == "SCRIPT=train.py sh envs/rented.sh gpu torch"
-
-
-CATALOGUES = {  # SkyPilot would download them; https://github.com/skypilot-org/skypilot-catalog, catalogs/v8
-    "gcp/vms.csv": """\
-InstanceType,vCPUs,MemoryGiB,AcceleratorName,AcceleratorCount,GpuInfo,Region,AvailabilityZone,Price,SpotPrice
-g2-standard-4,4,16,L4,1,,us-central1,us-central1-a,0.7,0.3
-TPU-VM,96,334,tpu-v2-8,1,,us-central1,us-central1-b,4.5,1.4
-TPU-VM,44,176,tpu-v6e-1,1,,us-central1,us-central1-b,2.7,1.2
-""",
-    "common/accelerators.csv": "AcceleratorName,CloudsExist,RegionsExist\nL4,x,x\ntpu-v2-8,x,x\ntpu-v6e-1,x,x\n",
-}
-READ = """\
-import sys
-import sky
-for path in sys.argv[1:]:
-    task = sky.Task.from_yaml(path)
-    (found,) = task.resources
-    life = found.autostop_config
-    print(path, found.accelerators, found.use_spot, found.cloud, task.setup)
-    print(path, life.enabled, life.idle_minutes, life.down, life.wait_for.value, found.accelerator_args)
-"""
-
-
-@pytest.mark.long
-@pytest.mark.needs("skypilot")
-def test_skypilot_itself_takes_the_tasks(working_folder, tmp_path, project_root, capsys):
-    sky = program("sky")
-    assert sky is not None
-    for name, text in CATALOGUES.items():
-        path = tmp_path / ".sky/catalogs/v8" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    expected = ""
-    for device, name in (("L4", "L4"), ("TPU v2", "tpu-v2-8"), ("v6e-1x1", "tpu-v6e-1")):
-        kind = "tpu" if name.startswith("tpu") else "gpu"
-        Path("small.json").write_text(json.dumps({**CONFIG, "devices": {"mine": {"kind": kind}}}))
-        task = task_of(capsys, "--on", device, "--infra", "gcp", "--spot")[0]
-        Path(f"{name}.yaml").write_text(json.dumps(task))
-        expected += f"{name}.yaml {{'{name}': 1}} True GCP None\n{name}.yaml True 240 True none "
-        expected += f"{task['resources'].get('accelerator_args')}\n"
-    command = [str(Path(sky).resolve().with_name("python")), "-c", READ, *sorted(map(str, Path().glob("*.yaml")))]
-    own = {"HOME": str(tmp_path), "SKYPILOT_DISABLE_USAGE_COLLECTION": "1"}
-    done = subprocess.run(command, env={**os.environ, **own}, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == expected

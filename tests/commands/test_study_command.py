@@ -1,5 +1,6 @@
 """`study`: what is wrong is one line before Snakemake starts."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,13 @@ def test_targets_config_and_what_follows_two_dashes_go_to_snakemake(started: lis
     assert rest == ["--configfile", "my.yaml", "--config", "seed=2", "--dry-run", "--forcerun", "measure"]
 
 
+def test_where_the_home_folder_takes_no_cache_this_one_does(started, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("HOME", "/proc/nowhere")
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    assert main(["study"]) == 0
+    assert os.environ["XDG_CACHE_HOME"] == str(tmp_path / ".snakemake" / "cache")
+
+
 def test_records_of_other_machines_are_keys_of_the_config(started: list[list[str]]) -> None:
     call = ["study", "--records", "gs://bucket/box", "--records", "other", "--rename", "gpu=a100", "--config", "seed=2"]
     assert main(call) == 0
@@ -41,40 +49,6 @@ def test_records_of_other_machines_are_keys_of_the_config(started: list[list[str
     assert keys == ["seed=2", 'records=["gs://bucket/box", "other"]', 'rename={"gpu": "a100"}']
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (["cpuu"], "no target cpuu; did you mean cpu?"),
-        (["--configfile", "gone.yaml"], "gone.yaml: cannot be read: No such file or directory"),
-        (["--config", "data={source: 'standin}"], "--config data={source: 'standin}: found unexpected end of stream"),
-        (["--config", "seed"], "--config seed: needs KEY=VALUE"),
-        (["--rename", "gpu"], "study: --rename gpu: needs THERE=HERE"),
-        (["--rename", "gpu=a/b"], "config: rename.gpu: 'a/b' is no name here"),
-    ],
-)
-def test_a_slip_is_one_line(
-    arguments: list[str], text: str, started: list[list[str]], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["study", *arguments]) == 2
-    [line] = capsys.readouterr().err.splitlines()
-    assert line.startswith(text)
-    assert started == []
-
-
-def test_a_tab_in_yaml_has_its_line(
-    started: list[list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "my.yaml").write_text("measure:\n\tseconds: 1\n", encoding="utf-8")
-    assert main(["study", "--configfile", "my.yaml"]) == 2
-    [line] = capsys.readouterr().err.splitlines()
-    assert line.startswith("my.yaml, line 2: a tab is where YAML needs spaces")
-
-
 def test_targets_are_the_rules_without_wildcards() -> None:
     assert {"all", "cpu", "gpu", "tpu", "runs", "tables", "figures", "report"} <= set(study.targets())
     assert "measure" not in study.targets()
-
-
-def test_other_commands_take_nothing_after_two_dashes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", "--", "--forcerun"]) == 2
-    assert capsys.readouterr().err == "plan: takes nothing after --\n"

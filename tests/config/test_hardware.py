@@ -40,9 +40,7 @@ def test_the_sheet_as_it_is_here() -> None:
         ("EPYC 7763", "", "CPU", ()),
     ],
 )
-def test_every_device_but_a_cpu_has_forecasts_and_apples_of_pytorch_alone(
-    device: str, vendor: str, generation: str, software: tuple[str, ...]
-) -> None:
+def test_every_device_but_a_cpu_has_forecasts_and_apples_of_pytorch_alone(device, vendor, generation, software) -> None:
     row = ROWS[device]
     assert (row.vendor, row.generation, row.software) == (vendor, generation, software)
 

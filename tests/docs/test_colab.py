@@ -12,17 +12,16 @@ import pytest
 from whichdevice.measure.record import Record
 
 SETTINGS = {
-    "measure": {"seconds": 0.05, "min_steps": 2, "repeats": 1, "retry_disturbed": False},
+    "measure": {"seconds": 0.05, "min_steps": 2, "repeats": 1, "retry_seconds": 0},
     "workloads": {"matmul": {"batch_size": [32], "backend": ["jax"]}},
 }
 
 
-@pytest.fixture(scope="module")
-def executed(tmp_path_factory, project_root):
+@pytest.mark.long
+def test_it_measures_this_device_shows_the_report_and_packs_the_records(tmp_path, project_root) -> None:
     import nbclient
     import nbformat
 
-    home = tmp_path_factory.mktemp("runtime")
     notebook = nbformat.read(project_root / "docs/colab.ipynb", as_version=4)
     nbformat.validate(notebook)
     environment = {
@@ -30,50 +29,23 @@ def executed(tmp_path_factory, project_root):
         "WHICHDEVICE_PROJECT": str(project_root),
         "WHICHDEVICE_SETTINGS": json.dumps(SETTINGS),
         "CUDA_VISIBLE_DEVICES": "",  # on the CPU, whatever this machine has
-        "IPYTHONDIR": str(home / "ipython"),
+        "IPYTHONDIR": str(tmp_path / "ipython"),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     client = nbclient.NotebookClient(
-        notebook, timeout=900, kernel_name="python3", resources={"metadata": {"path": home}}
+        notebook, timeout=900, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
     )
     client.create_kernel_manager()
     client.km.kernel_spec.argv[0] = sys.executable  # not whichever kernel the user has installed
     client.execute(env=environment)
-    return home, notebook
-
-
-def printed(notebook) -> str:
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    return "".join(output.get("text", "") for output in outputs)
-
-
-@pytest.mark.long
-def test_it_installs_nothing_that_is_there_and_names_the_device(executed):
-    _, notebook = executed
-    assert "added: nothing" in printed(notebook)
-    assert "notebook_cpu: " in printed(notebook)
-
-
-@pytest.mark.long
-def test_it_shows_the_report(executed):
-    home, notebook = executed
-    shown = [
-        output.data["text/html"]
-        for cell in notebook.cells
-        for output in cell.get("outputs", [])
-        if "text/html" in output.get("data", {})
-    ]
-    assert len(shown) == 1
-    assert "<iframe srcdoc=" in shown[0]
-    assert "notebook_cpu" in shown[0]
-    assert (home / "whichdevice/study/results/notebook/report.html").is_file()
-
-
-@pytest.mark.long
-def test_the_packed_records_are_whole_and_ready_to_merge(executed):
-    home, _ = executed
-    with zipfile.ZipFile(home / "records-notebook_cpu.zip") as packed:
-        (record,) = [name for name in packed.namelist() if name.endswith("record.json")]
+    printed = "".join(output.get("text", "") for output in outputs)
+    assert "added: nothing" in printed and "notebook_cpu: " in printed
+    [shown] = [data["text/html"] for output in outputs if "text/html" in (data := output.get("data", {}))]
+    assert "<iframe srcdoc=" in shown and "notebook_cpu" in shown
+    assert (tmp_path / "whichdevice/results/notebook/report.html").is_file()
+    with zipfile.ZipFile(tmp_path / "records-notebook_cpu.zip") as packed:
+        [record] = [name for name in packed.namelist() if name.endswith("record.json")]
         assert re.fullmatch(r"runs/notebook_cpu/matmul/jax-float32-b32/r1/[0-9a-f]{12}/record\.json", record)
         assert "config.yaml" in packed.namelist()
         assert Record.model_validate_json(packed.read(record)).status == "ok"
@@ -102,21 +74,17 @@ def fetch(project_root: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["whichdevice-0.1.0-py3-none-any.whl", "whichdevice-main.zip"])
-def test_without_an_address_it_takes_a_wheel_or_an_archive(
-    name: str, project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_an_address_it_takes_a_wheel_or_an_archive(name, project_root, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.delenv("WHICHDEVICE_PROJECT", raising=False)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.syspath_prepend(tmp_path)  # which is taken away with what `fetch` adds
     packed_project(tmp_path, name)
     fetch(project_root)
     assert f"The project comes from {tmp_path / name}" in capsys.readouterr().out
     assert (tmp_path / "whichdevice/scripts/whichdevice/__init__.py").is_file()
 
 
-def test_without_anything_it_says_what_to_do(
-    project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_anything_it_says_what_to_do(project_root, tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("WHICHDEVICE_PROJECT", raising=False)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit, match="Put a wheel or an archive of the project into"):

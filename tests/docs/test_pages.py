@@ -21,20 +21,9 @@ from whichdevice.study.config.load import load_study
 from whichdevice.study.config.model import Call
 
 OTHERS = {
-    "rsync",
-    "cd",
-    "curl",
-    "docker",
-    "gcloud",
-    "git",
-    "pip",
-    "uv",
-    "podman",
-    "source",
-    "sudo",
-    "tmux",
+    "rsync", "cd", "curl", "docker", "gcloud", "git", "pip", "uv", "podman", "source", "sudo", "tmux",
     ".venv-sky/bin/sky",
-}
+}  # fmt: skip
 CODE = {".py", ".smk", ".yaml", ".sh", ".html", ".json", ".in"}
 PLACE_HOLDERS = {"my_model.py": "docs/examples/my_model.py", "my_net": "mnist_cnn"}  # of the reader's own
 SNAKEMAKE = {"--cores", "--configfile", "--profile", "--config", "--forcerun", "--default-storage-prefix",

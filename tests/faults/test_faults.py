@@ -18,9 +18,9 @@ from workflow.test_interrupts import measured, running, until
 from whichdevice.study.records.store import read_record
 
 # Interrupts, and tables on a full disk, are in tests/workflow; lack of memory and time-outs in
-# tests/measuring; two calls at once in tests/test_locks.py.
+# tests/measuring; two calls at once in test_locks.py.
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.needs("linux")]
-MEASURE = {"seconds": 0.2, "min_steps": 1, "repeats": 2, "timeout": 600, "retry_disturbed": False}
+MEASURE = {"seconds": 0.2, "min_steps": 1, "repeats": 2, "timeout": 600, "retry_seconds": 0}
 STUDY = {
     "devices": {"cpu": {"kind": "cpu"}},
     "measure": MEASURE,

@@ -151,9 +151,8 @@ def test_what_goes_wrong_is_one_line_and_the_others_go_on(found, name, status, r
     assert "\n" not in record.reason
 
 
-def test_a_step_that_takes_too_long_ends_alone(found, monkeypatch):
+def test_a_step_that_takes_too_long_ends_alone(found):
     hurried, other = request("T4", TINY, 48, timeout=0.01), request("T4", TINY, 16)
-    monkeypatch.setattr(counting, "PARALLEL", 1)
     first, second = count_steps([hurried, other])
     assert (first.status, second.status) == ("timed_out", "ok")
 

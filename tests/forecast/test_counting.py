@@ -1,7 +1,9 @@
 """The parent of counting processes: what it makes of one that dies or cannot start. The process is a stand-in."""
 
 import json
+import resource
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,20 +13,24 @@ from whichdevice.forecast.counting import count_steps
 from whichdevice.forecast.products import ProgramRequest
 
 VERSIONS = dict.fromkeys(("jax", "jaxlib", "keras"), "1")
-BATCHES = (128, 256, 512)  # three steps
+BATCHES = (128, 256, 512, 1024)
 
 
 @pytest.fixture
-def installed(working_folder, monkeypatch):
+def played(working_folder, monkeypatch):
+    """The process that counts, the host's rates and its cores, as the test sets them."""
+    played = SimpleNamespace(process=None, rates={}, cores=1)
     found = lambda names: {name: "1" for name in names if name in VERSIONS}  # noqa: E731
     monkeypatch.setattr(counting, "installed_versions", found)
-    monkeypatch.setattr(counting, "PARALLEL", 1)
-    monkeypatch.setattr(host, "rates", lambda _: {})
+    monkeypatch.setattr(counting, "supervise_module", lambda *given: played.process(*given))
+    monkeypatch.setattr(counting, "usable_cores", lambda: played.cores)
+    monkeypatch.setattr(host, "rates", lambda _: played.rates)
+    return played
 
 
-def asked() -> list[ProgramRequest]:
+def asked(steps: int = 3) -> list[ProgramRequest]:
     common = {"workload": "matmul", "module": "matmul", "precision": "float32", "device": "T4", "timeout": 7.0}
-    return [ProgramRequest(batch_size=batch, **common) for batch in BATCHES]
+    return [ProgramRequest(batch_size=batch, **common) for batch in BATCHES[:steps]]
 
 
 def count(memory: float = 1e9) -> dict:
@@ -35,7 +41,7 @@ def count(memory: float = 1e9) -> dict:
     return {"status": "ok", "count": {"sizes": [size], **sums}, "done": True}
 
 
-def stand_in(monkeypatch, ends: list[Finish], until: int = 0) -> list[int]:
+def stand_in(played, ends: list[Finish], until: int = 0) -> list[int]:
     """Processes that end so, each in the middle of its step number `until`."""
     starts = []
 
@@ -48,64 +54,68 @@ def stand_in(monkeypatch, ends: list[Finish], until: int = 0) -> list[int]:
                 on_message({"event": "part", "place": str(number), "value": count()})
         return ends.pop(0) if len(ends) > 1 else ends[0]
 
-    monkeypatch.setattr(counting, "supervise_module", process)
+    played.process = process
     return starts
 
 
-def test_a_process_that_is_killed_fails_one_step_and_the_rest_goes_on(installed, monkeypatch):
+def test_a_process_that_is_killed_fails_one_step_and_the_rest_goes_on(played):
     killed = Finish("out_of_memory", "killed by the system (signal 9) for lack of memory", 1)
-    starts = stand_in(monkeypatch, [killed], until=1)
+    starts = stand_in(played, [killed], until=1)
     records = count_steps(asked())
     assert [record.status for record in records] == ["ok", "out_of_memory", "out_of_memory"]
     assert "this host has too little memory to count it" in records[1].reason
     assert starts == [3, 1]
 
 
-def test_a_crash_under_a_memory_limit_of_the_shell_names_the_limit(installed, monkeypatch):
-    stand_in(monkeypatch, [Finish("failed", "the process crashed: SIGABRT", 1)])
-    monkeypatch.setattr(counting.resource, "getrlimit", lambda _: (1_800_000_000, 1_800_000_000))
-    record = count_steps(asked()[:1])[0]
+def test_a_crash_under_a_memory_limit_of_the_shell_names_the_limit(played):
+    stand_in(played, [Finish("failed", "the process crashed: SIGABRT", 1)])
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (64 * 10**12, before[1]))  # more than this process takes
+    try:
+        record = count_steps(asked(1))[0]
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
     assert record.status == "failed"
-    assert record.reason.startswith("the process crashed: SIGABRT; it may lack memory: this shell allows 1.8 GB")
+    assert record.reason.startswith("the process crashed: SIGABRT; it may lack memory: this shell allows 64000.0 GB")
 
 
-def test_without_the_framework_the_row_says_what_to_install(installed, monkeypatch):
+def test_without_the_framework_the_row_says_what_to_install(played, monkeypatch):
     monkeypatch.delitem(VERSIONS, "keras")
     records = count_steps(asked())
     assert {record.status for record in records} == {"unavailable"}
     assert records[0].reason == "JAX and Keras are not installed here: pip install keras"
 
 
-def test_a_failure_is_not_kept(installed, monkeypatch):
-    starts = stand_in(monkeypatch, [Finish("failed", "the process crashed: SIGSEGV", 1)])
+def test_a_failure_is_not_kept(played):
+    starts = stand_in(played, [Finish("failed", "the process crashed: SIGSEGV", 1)])
     count_steps(asked())
     count_steps(asked())
     assert starts == [3, 2, 1] * 2
     assert not list(counting.CACHE.glob("*.json"))
 
 
-def test_where_nothing_is_measured_no_measurement_is_waited_for(installed, monkeypatch):
-    stand_in(monkeypatch, [Finish("failed", "the process crashed: SIGSEGV", 1)])
+def test_where_nothing_is_measured_no_measurement_is_waited_for(played, monkeypatch):
+    stand_in(played, [Finish("failed", "the process crashed: SIGSEGV", 1)])
     monkeypatch.setattr(counting, "beside_no_measurement", lambda what: pytest.fail(f"{what} waits"))
     count_steps(asked(), waits=False)
 
 
-def test_a_step_that_hangs_names_the_key_of_its_time_limit(installed, monkeypatch):
-    stand_in(monkeypatch, [Finish("timed_out", "still running after 67 s; killed", 1)])
-    record = count_steps(asked()[:1])[0]
+def test_a_step_that_hangs_names_the_key_of_its_time_limit(played):
+    stand_in(played, [Finish("timed_out", "still running after 67 s; killed", 1)])
+    record = count_steps(asked(1))[0]
     assert record.reason == "still counting after forecast.timeout = 7 s; killed"
 
 
-def test_an_interrupt_ends_the_call(installed, monkeypatch):
+def test_an_interrupt_ends_the_call(played):
     def process(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(counting, "supervise_module", process)
+    played.process = process
     with pytest.raises(KeyboardInterrupt):
         count_steps(asked())
 
 
-def counted(monkeypatch, memory: float, requests: list[ProgramRequest]):
+def counted(played, memory: float, requests: list[ProgramRequest]):
     """Records of these requests, and how many steps were counted."""
     made: list[int] = []
 
@@ -116,7 +126,7 @@ def counted(monkeypatch, memory: float, requests: list[ProgramRequest]):
             on_message({"event": "part", "place": str(number), "value": count(memory)})
         return Finish("ok", None, 0)
 
-    monkeypatch.setattr(counting, "supervise_module", process)
+    played.process = process
     return count_steps(requests), len(made)
 
 
@@ -125,16 +135,16 @@ def on_devices(*devices: str, **settings) -> list[ProgramRequest]:
     return [ProgramRequest(device=device, **values) for device in devices]
 
 
-def test_all_devices_of_a_question_have_the_hosts_time_of_one_measurement(installed, monkeypatch):
+def test_all_devices_of_a_question_have_the_hosts_time_of_one_measurement(played):
     for seconds, devices, steps in ((1e-6, ["L4"], 1), (2e-6, ["L4", "A30"], 0)):  # the count is kept by then
-        monkeypatch.setattr(host, "rates", lambda _, its=seconds: {"array": its, "fit": 0.0})
-        records, made = counted(monkeypatch, 1e9, on_devices(*devices))
+        played.rates = {"array": seconds, "fit": 0.0}
+        records, made = counted(played, 1e9, on_devices(*devices))
         assert [record.facts.host_time for record in records] == pytest.approx([100 * seconds] * len(devices))
         assert made == steps
 
 
-def test_one_count_serves_all_devices_each_with_its_own_memory(installed, monkeypatch):
-    records, made = counted(monkeypatch, 13e9, on_devices("L4", "RTX 4070", "A100 SXM 80GB", "TPU v5e"))
+def test_one_count_serves_all_devices_each_with_its_own_memory(played):
+    records, made = counted(played, 13e9, on_devices("L4", "RTX 4070", "A100 SXM 80GB", "TPU v5e"))
     assert made == 1
     assert [record.status for record in records] == ["ok", "does_not_fit", "ok", "ok"]
     assert records[0].facts.memory_available == 23612293120 - 600e6
@@ -142,25 +152,25 @@ def test_one_count_serves_all_devices_each_with_its_own_memory(installed, monkey
     assert [record.facts.memory_tight for record in records] == [False, True, False, False]
 
 
-def test_number_formats_with_the_same_kernels_share_a_count(installed, monkeypatch):
+def test_number_formats_with_the_same_kernels_share_a_count(played):
     halves = [*on_devices("T4", precision="mixed_float16"), *on_devices("L4", precision="mixed_bfloat16")]
     whole = [*on_devices("T4"), *on_devices("L4", precision="tf32")]
-    assert counted(monkeypatch, 1e9, [*halves, *whole])[1] == 2
+    assert counted(played, 1e9, [*halves, *whole])[1] == 2
 
 
-def test_devices_that_share_a_batch_take_the_count_of_their_part(installed, monkeypatch):
+def test_devices_that_share_a_batch_take_the_count_of_their_part(played):
     model = {"module": "mnist_cnn"}
     parts = [*on_devices("T4", **model), *on_devices("T4", devices=4, batch_size=256, **model)]
-    records, made = counted(monkeypatch, 1e9, parts)
+    records, made = counted(played, 1e9, parts)
     assert made == 1 and [record.asked.devices for record in records] == [1, 4]
 
 
-def test_each_of_several_devices_does_a_whole_operation(installed, monkeypatch):
-    records, made = counted(monkeypatch, 1e9, [*on_devices("T4"), *on_devices("T4", devices=8)])
+def test_each_of_several_devices_does_a_whole_operation(played):
+    records, made = counted(played, 1e9, [*on_devices("T4"), *on_devices("T4", devices=8)])
     assert made == 1 and [record.status for record in records] == ["ok", "ok"]
 
 
-def test_two_processes_share_the_steps(installed, monkeypatch):
+def test_two_processes_share_the_steps(played):
     both_started, lists = threading.Barrier(2), []
 
     def process(module, job, *_):
@@ -169,9 +179,7 @@ def test_two_processes_share_the_steps(installed, monkeypatch):
             both_started.wait(60)
         return Finish("failed", "it ended", 1)
 
-    monkeypatch.setattr(counting, "supervise_module", process)
-    monkeypatch.setattr(counting, "PARALLEL", 2)
-    monkeypatch.setattr(counting, "FEW", 2)
-    monkeypatch.setattr(counting, "usable_cores", lambda: 2)
-    count_steps(asked())
-    assert sorted(lists[0] + lists[1]) == [0, 1, 2]
+    played.process = process
+    played.cores = 2
+    count_steps(asked(4))
+    assert sorted(lists[0] + lists[1]) == [0, 1, 2, 3]

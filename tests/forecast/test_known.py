@@ -2,7 +2,7 @@
 
 import pytest
 
-from whichdevice.forecast.counting import counted_step
+from whichdevice.forecast.count.kept import counted_step
 from whichdevice.forecast.known import known_record, known_steps
 from whichdevice.forecast.products import ProgramRequest
 from whichdevice.forecast.targets import find_target, usual_precision

@@ -9,8 +9,8 @@ from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast.targets import Target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.facts import facts_on
-from whichdevice.forecast.torch.memory import at_peak, is_tight
-from whichdevice.forecast.torch.several import FROZEN, on_gpus, way_that_fits
+from whichdevice.forecast.torch.memory import FROZEN, at_peak, ends
+from whichdevice.forecast.torch.several import on_gpus, way_that_fits
 from whichdevice.forecast.torch.trace import Trace
 from whichdevice.forecast.work import Item, Work
 
@@ -64,9 +64,9 @@ def test_a_peak_in_the_update_has_its_copies_and_no_activations():
 
 
 def test_what_may_fit_is_wider_for_shared_and_for_compiled_steps():
-    assert not is_tight(85.0, 80.0) and is_tight(85.0, 80.0, devices=2) and is_tight(85.0, 80.0, compiled=True)
-    assert is_tight(79.0, 80.0) and not is_tight(76.0, 80.0) and is_tight(76.0, 80.0, devices=8)
-    assert not is_tight(120.0, 80.0, devices=8, compiled=True)
+    one, two, compiled = ends(100.0), ends(100.0, devices=2), ends(100.0, compiled=True)
+    assert two[0] < one[0] < 100 < one[1] < two[1] and compiled[0] < two[0] and compiled[1] == one[1]
+    assert ends(100.0, by_library=20.0) == (one[0], pytest.approx(1.2 * one[1]))
 
 
 def test_frozen_weights_may_have_gradients_where_a_layer_is_one_parameter_of_fsdp():

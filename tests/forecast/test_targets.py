@@ -73,7 +73,7 @@ def test_a_device_is_found_by_what_people_call_it(name, label):
         ("RTX 4060", None, "unknown device"),
         ("M1 Max", 8, "Apple M1 Max: 8 devices are no machine that is known; 1 are"),
         ("RTX 6000", None, "which one? Quadro RTX 6000, RTX 6000 Ada, RTX 6000 Pro"),
-        ("4070 SUPER", None, "unknown device"),
+        ("4070 MEGA", None, "unknown device"),
         ("RTX 3080 12GB", None, "unknown device"),
         ("RTX 4060 Ti 8GB", None, "unknown device"),
         ("T4", 3, "T4: 3 devices are no machine that is known; 1, 2, 4, 8, 16, 32, 64, 128, 256, 512 are"),
@@ -143,6 +143,7 @@ DRIVERS = """
 NVIDIA GeForce RTX 5090 = RTX 5090; NVIDIA GeForce RTX 5080 = RTX 5080; NVIDIA GeForce RTX 5070 Ti = RTX 5070 Ti
 NVIDIA GeForce RTX 4090 = RTX 4090; NVIDIA GeForce RTX 4080 SUPER = RTX 4080 SUPER; NVIDIA GeForce RTX 4080 = RTX 4080
 NVIDIA GeForce RTX 4070 Ti SUPER = RTX 4070 Ti SUPER; NVIDIA GeForce RTX 4070 = RTX 4070
+NVIDIA GeForce RTX 4070 SUPER = RTX 4070 SUPER
 NVIDIA GeForce RTX 4060 Ti = RTX 4060 Ti 16GB; NVIDIA GeForce RTX 3090 Ti = RTX 3090 Ti
 NVIDIA GeForce RTX 3090 = RTX 3090; NVIDIA GeForce RTX 3080 Ti = RTX 3080 Ti; NVIDIA GeForce RTX 3080 = RTX 3080
 NVIDIA GeForce RTX 3070 = RTX 3070; NVIDIA GeForce RTX 3060 = RTX 3060; NVIDIA GeForce RTX 2080 Ti = RTX 2080 Ti

@@ -6,7 +6,6 @@ import pytest
 
 from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast import tpu
-from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.work import Item, Work
 
@@ -55,7 +54,6 @@ def test_the_strongest_cause_of_idle_matrix_units_comes_first_with_what_to_set(i
     assert all(0 < one["time"] <= tpu.WORTH and 0 < one["share"] <= 1 for one in causes)
 
 
-@pytest.mark.parametrize(("share", "tight"), [(0.3, False), (0.8, True), (1.2, True), (1.5, False)])
-def test_an_estimate_near_the_memory_of_a_tpu_is_tight(share, tight):
-    target = find_target("TPU v5e")
-    assert tpu.is_tight(share * target.available(0), target) is tight
+def test_the_ends_of_a_tpus_memory_are_on_both_sides_of_its_estimate():
+    low, high = tpu.ends(100.0)
+    assert low == pytest.approx(77, abs=1) and high == pytest.approx(143, abs=1)

@@ -52,9 +52,7 @@ def test_what_gpu_and_test_share_with_cpu_has_the_same_version(conda: ModuleType
 
 
 @pytest.mark.parametrize("name", EXTRAS)
-def test_an_extra_holds_what_it_adds_and_changes_no_ordinary_pin(
-    name: str, project_root: Path, conda: ModuleType
-) -> None:
+def test_an_extra_holds_what_it_adds_and_changes_no_ordinary_pin(name, project_root, conda) -> None:
     added = _versions(conda, name)
     for wanted in _requirements(project_root / "envs" / f"{name}.in"):
         assert Requirement(wanted).name.lower() in added, f"{wanted}: run `make lock`"

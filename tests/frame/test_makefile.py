@@ -15,27 +15,27 @@ def make(project_root: Path, *arguments: str) -> str:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ([], "snakemake --cores 1 all  \n"),
-        (["ARGS=--config study=try"], "snakemake --cores 1 all  --config study=try\n"),
-        (["CONFIG=my own.yaml"], 'snakemake --cores 1 all --configfile "my own.yaml" \n'),
+        ([], "whichdevice study  -- \n"),
+        (["ARGS=--config study=try"], "whichdevice study  -- --config study=try\n"),
+        (["CONFIG=config/full.yaml"], 'whichdevice study --configfile "config/full.yaml" -- \n'),
     ],
 )
-def test_study_makes_the_environment_then_runs_snakemake(
-    arguments: list[str], expected: str, project_root: Path
-) -> None:
+def test_study_makes_the_environment_then_runs_the_study(arguments, expected, project_root) -> None:
     text = make(project_root, "--dry-run", "study", *arguments)
     assert expected in text
-    assert text.index("install.sh") < text.index("snakemake")
+    assert text.index("install.sh") < text.index("whichdevice study")
 
 
-def test_a_config_file_is_checked_before_snakemake_reads_it(project_root: Path) -> None:
-    text = make(project_root, "--dry-run", "study", "CONFIG=my.yaml")
-    assert text.index('config --check "my.yaml"') < text.index("snakemake")
-
-
-def test_a_stray_quote_in_arguments_is_one_line_before_anything_is_installed(project_root: Path) -> None:
-    command = ["make", "--no-print-directory", "study", "ARGS=--config 'data={dir: x}"]
+@pytest.mark.parametrize(
+    ("argument", "line"),
+    [
+        ("ARGS=--config 'data={dir: x}", "ARGS has a quote without its partner: --config 'data={dir: x}"),
+        ("CONFIG=nothere.yaml", "nothere.yaml: no such file; name a config file by CONFIG="),
+    ],
+)
+def test_a_wrong_argument_is_one_line_before_anything_is_installed(argument, line, project_root) -> None:
+    command = ["make", "--no-print-directory", "study", argument]
     result = subprocess.run(command, cwd=project_root, capture_output=True, text=True, check=False)
     assert result.returncode != 0
-    assert result.stderr.startswith("ARGS has a quote without its partner: --config 'data={dir: x}\n")
+    assert result.stderr.startswith(f"{line}\n")
     assert result.stdout == ""

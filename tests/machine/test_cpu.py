@@ -3,16 +3,10 @@
 import errno
 import os
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from whichdevice.base import cpu
-
-
-@pytest.fixture(autouse=True)
-def _sixteen_processors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu, "usable_processors", lambda: set(range(16)))
 
 
 def put(path: Path, text: object) -> None:
@@ -49,7 +43,7 @@ def old(mount: str, quota: str) -> dict[str, str]:
 def test_a_quota_limits_the_cores(tmp_path: Path, files: dict[str, str], cores: int) -> None:
     for name, text in files.items():
         put(tmp_path / name, text)
-    assert cpu.usable_cores(tmp_path) == cores
+    assert cpu.usable_cores(tmp_path, 16) == cores
 
 
 @pytest.mark.parametrize(
@@ -66,9 +60,7 @@ def test_what_a_quota_held_up_is_read_in_seconds(tmp_path: Path, groups: str, st
 
 
 @pytest.mark.parametrize(("quota", "seconds"), [("50000 100000", None), ("100000 100000", 3.0)])
-def test_a_quota_below_one_processor_holds_every_run_up_and_is_no_noise(
-    tmp_path: Path, quota: str, seconds: float | None
-) -> None:
+def test_a_quota_below_one_processor_holds_every_run_up_and_is_no_noise(tmp_path, quota, seconds) -> None:
     put(tmp_path / "proc/self/cgroup", "0::/job")
     put(tmp_path / "sys/fs/cgroup/job/cpu.max", quota)
     put(tmp_path / "sys/fs/cgroup/job/cpu.stat", "throttled_usec 3000000")
@@ -86,9 +78,10 @@ def test_another_reason_with_room_left_does_not(tmp_path: Path) -> None:
     assert not cpu.is_full(None, tmp_path)
 
 
-def test_no_room_left_says_so_without_a_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu.shutil, "disk_usage", lambda folder: SimpleNamespace(free=4096))
-    assert cpu.is_full("the process ended without a result (exit code 1); see its log", tmp_path)
+@pytest.mark.needs("linux")
+def test_no_room_left_says_so_without_a_word() -> None:
+    nothing_is_free = Path("/proc")
+    assert cpu.is_full("the process ended without a result (exit code 1); see its log", nothing_is_free)
 
 
 X86 = """processor	: 0
@@ -119,25 +112,31 @@ def test_the_first_processor_of_x86(tmp_path: Path) -> None:
     assert cpu.instruction_sets(path) == ["avx", "avx2", "fma", "avx512f", "avx512_bf16", "amx_tile", "amx_bf16"]
 
 
-def test_arm_takes_its_name_from_lscpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu.platform, "system", lambda: "Linux")
-    monkeypatch.setattr(cpu, "_output", lambda *command: "Vendor ID:   ARM\nModel name:   Neoverse-V1\n")
+def program(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> None:
+    """Let a program of this name, which prints the text, be the only one."""
+    (folder / name).write_text(f"#!/bin/sh\necho '{text}'\n", encoding="utf-8")
+    (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+
+
+@pytest.mark.needs("linux")
+def test_arm_takes_its_name_from_lscpu(tmp_path, monkeypatch) -> None:
+    program(tmp_path, monkeypatch, "lscpu", "Vendor ID:   ARM\nModel name:   Neoverse-V1")
     path = cpuinfo(tmp_path, ARM)
     assert cpu.cpu_model(path) == "Neoverse-V1"
     assert cpu.instruction_sets(path) == ["asimd", "sve", "i8mm", "bf16"]
 
 
-def test_macos_asks_sysctl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_macos_asks_sysctl(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(cpu.platform, "system", lambda: "Darwin")
-    monkeypatch.setattr(cpu, "_output", lambda *command: "Apple M3\n" if command[0] == "sysctl" else "")
+    program(tmp_path, monkeypatch, "sysctl", "Apple M3")
     assert cpu.cpu_model(tmp_path / "none") == "Apple M3"
     assert cpu.instruction_sets(tmp_path / "none") == []
 
 
 @pytest.fixture
-def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def host(tmp_path: Path) -> Path:
     """Two packages of two cores of two threads: a thread of each core first, then the others; 32 MiB a package."""
-    monkeypatch.setattr(cpu.platform, "system", lambda: "Linux")
     for number in range(8):
         core, package = number % 4 % 2, number % 4 // 2
         package_list = f"{2 * package}-{2 * package + 1},{2 * package + 4}-{2 * package + 5}"
@@ -154,12 +153,12 @@ def place(root: Path, folder: str, **files: object) -> None:
         (root / folder / name).write_text(f"{text}\n", encoding="ascii")
 
 
+@pytest.mark.needs("linux")
 @pytest.mark.parametrize(
     ("usable", "cores", "mebibytes"), [({0}, 1, 32), ({0, 4}, 1, 32), ({0, 1, 4}, 2, 32), (set(range(8)), 4, 64)]
 )
-def test_cores_and_caches_are_those_behind_the_usable_threads(host, usable, cores, mebibytes, monkeypatch) -> None:
-    monkeypatch.setattr(cpu, "usable_processors", lambda: usable)
-    assert (cpu.physical_cores(host), cpu.last_level_cache(host)) == (cores, mebibytes * 2**20)
+def test_cores_and_caches_are_those_behind_the_usable_threads(host, usable, cores, mebibytes) -> None:
+    assert (cpu.physical_cores(host, usable), cpu.last_level_cache(host, usable)) == (cores, mebibytes * 2**20)
 
 
 def test_a_thread_of_each_core_comes_before_any_cores_second(host: Path) -> None:

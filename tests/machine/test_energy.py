@@ -1,10 +1,10 @@
 """Energy comes from counters; without one, there is a reason."""
 
 import math
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -17,7 +17,6 @@ from whichdevice.measure.machine.energy import (
     nvml_counters,
     package_counters,
 )
-from whichdevice.measure.machine.gpu import NvmlError
 from whichdevice.measure.record import Energy
 
 
@@ -116,26 +115,7 @@ def test_samples_from_two_threads_count_nothing_twice() -> None:
     assert meter.stop().joules == counter.joules
 
 
-class FakeNvml(SimpleNamespace):
-    class NVMLError(Exception):
-        pass
-
-
-@pytest.fixture
-def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
-    """Two GPUs that have drawn 5000 and 7000 mJ."""
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    fake = FakeNvml(
-        nvmlDeviceGetCount=lambda: 2,
-        nvmlDeviceGetHandleByIndex=lambda index: index,
-        nvmlDeviceGetMigMode=lambda gpu: [0, 0],
-        nvmlDeviceGetTotalEnergyConsumption=lambda gpu: 5000 + 2000 * gpu,
-    )
-    monkeypatch.setattr(energy, "open_nvml", lambda: fake)
-    return fake
-
-
-def test_an_old_gpu_without_a_counter_is_a_reason(nvml: FakeNvml) -> None:
+def test_an_old_gpu_without_a_counter_is_a_reason(nvml) -> None:
     def unsupported(gpu: int) -> int:
         raise nvml.NVMLError("Not Supported")
 
@@ -144,25 +124,18 @@ def test_an_old_gpu_without_a_counter_is_a_reason(nvml: FakeNvml) -> None:
         nvml_counters()
 
 
-def test_no_nvml_and_no_visible_gpu_are_reasons(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_nvml_and_no_visible_gpu_are_reasons(nvml, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     with pytest.raises(MeterError, match="no GPU is visible"):
         nvml_counters()
-
-    def missing() -> None:
-        raise NvmlError("not installed")
-
-    monkeypatch.setattr(energy, "open_nvml", missing)
-    with pytest.raises(MeterError, match=r"^NVML: not installed$"):
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    with pytest.raises(MeterError, match=r"^NVML: nvidia-ml-py is not installed$"):
         nvml_counters()
 
 
-def test_a_driver_that_hangs_during_a_run_costs_the_energy_and_not_the_run(
-    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(energy, "METER_PATIENCE", 0.1)
+def test_a_driver_that_hangs_during_a_run_costs_the_energy_and_not_the_run(nvml) -> None:
     end = threading.Event()
-    meter = EnergyMeter("gpu", find=lambda kind, replicas: {"device": nvml_counters})
+    meter = EnergyMeter("gpu", find=lambda kind, replicas: {"device": lambda: nvml_counters(patience=0.1)})
     meter.start()
     nvml.nvmlDeviceGetTotalEnergyConsumption = lambda gpu: end.wait(5)
     meter.take({"event": "energy", "part": "window 1"})

@@ -3,21 +3,12 @@
 import sys
 import threading
 import time
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import pytest
 
 from whichdevice.measure.machine import gpu
 from whichdevice.measure.machine.gpu import NvmlError, cuda_variables, open_nvml
-
-
-def fake_pynvml(monkeypatch: pytest.MonkeyPatch, initialise: object) -> ModuleType:
-    module = ModuleType("pynvml")
-    module.NVMLError = type("NVMLError", (Exception,), {})  # type: ignore[attr-defined]
-    module.NVMLError_LibraryNotFound = type("Missing", (module.NVMLError,), {})  # type: ignore[attr-defined]
-    module.nvmlInit = initialise  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "pynvml", module)
-    return module
 
 
 def test_without_the_python_package(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,22 +17,22 @@ def test_without_the_python_package(monkeypatch: pytest.MonkeyPatch) -> None:
         open_nvml()
 
 
-def test_without_the_driver_and_with_a_broken_one(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("error", "said"), [("NVMLError_LibraryNotFound", "not installed"), ("NVMLError", "Driver version mismatch")]
+)
+def test_without_the_driver_and_with_a_broken_one_there_is_no_gpu_and_the_reason(nvml, error, said) -> None:
     def fail() -> None:
-        raise error("Driver/library version mismatch")
+        raise getattr(nvml, error)("Driver version mismatch")
 
-    module = fake_pynvml(monkeypatch, fail)
-    error = module.NVMLError_LibraryNotFound
-    with pytest.raises(NvmlError, match=r"^not installed$"):
-        open_nvml()
-    error = module.NVMLError
-    with pytest.raises(NvmlError, match=r"^Driver/library version mismatch$"):
-        open_nvml()
+    nvml.nvmlInit = fail
+    assert gpu.present() == 0
+    assert gpu.absent_reason() == f"no GPU found on this host (NVML: {said})"
+    assert gpu.describe() == gpu.DeviceFacts()
 
 
-def test_a_hanging_driver_costs_no_more_than_the_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_driver_costs_no_more_than_the_patience(nvml) -> None:
     end = threading.Event()
-    fake_pynvml(monkeypatch, end.wait)
+    nvml.nvmlInit = end.wait
     start = time.monotonic()
     with pytest.raises(NvmlError, match=r"no answer within 0\.1 s"):
         open_nvml(patience=0.1)
@@ -60,9 +51,7 @@ def test_a_hanging_driver_costs_no_more_than_the_patience(monkeypatch: pytest.Mo
         ("-1", 1, "-1"),
     ],
 )
-def test_a_process_sees_as_many_gpus_as_it_has_replicas(
-    monkeypatch: pytest.MonkeyPatch, visible: str | None, replicas: int, left: str
-) -> None:
+def test_a_process_sees_as_many_gpus_as_it_has_replicas(monkeypatch, visible, replicas, left) -> None:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
     if visible is not None:
@@ -70,41 +59,6 @@ def test_a_process_sees_as_many_gpus_as_it_has_replicas(
     assert cuda_variables(replicas) == {"CUDA_VISIBLE_DEVICES": left, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
     monkeypatch.setenv("CUDA_DEVICE_ORDER", "FASTEST_FIRST")
     assert cuda_variables(replicas)["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"  # as NVML numbers them, which counts energy
-
-
-class FakeNvml(SimpleNamespace):
-    class NVMLError(Exception):
-        pass
-
-    def __init__(self, count: int) -> None:
-        self.sliced: set[int] = set()
-        self.slices = 2  # of each GPU under MIG
-        super().__init__(
-            nvmlDeviceGetCount=lambda: count,
-            nvmlDeviceGetHandleByIndex=lambda index: index,
-            nvmlDeviceGetMigMode=lambda handle: [int(handle in self.sliced), 0],
-            nvmlDeviceGetMaxMigDeviceCount=lambda handle: 7,
-            nvmlDeviceGetMigDeviceHandleByIndex=self.slice,
-            nvmlDeviceGetHandleByUUID=lambda uuid: uuid,
-            nvmlDeviceGetUUID=lambda handle: handle if isinstance(handle, str) else f"GPU-{handle}aaa",
-            nvmlDeviceGetName=lambda handle: f"NVIDIA H{handle}00",
-            nvmlDeviceGetMemoryInfo=lambda handle: SimpleNamespace(total=(handle + 1) * 2**30, free=2**29),
-            nvmlSystemGetDriverVersion=lambda: "560.35",
-            nvmlSystemGetCudaDriverVersion_v2=lambda: 12060,
-        )
-
-    def slice(self, handle: int, place: int) -> str:
-        if place >= self.slices:
-            raise self.NVMLError("Not Found")
-        return f"MIG-{handle}-{place}"
-
-
-@pytest.fixture
-def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    fake = FakeNvml(2)
-    monkeypatch.setattr(gpu, "open_nvml", lambda: fake)
-    return fake
 
 
 @pytest.mark.parametrize(
@@ -121,9 +75,7 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
         ("-1", 0, None),
     ],
 )
-def test_cuda_visible_devices_is_heeded(
-    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch, visible: str, count: int, name: str | None
-) -> None:
+def test_cuda_visible_devices_is_heeded(nvml, monkeypatch, visible, count, name) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     nvml.nvmlDeviceGetMemoryInfo = lambda handle: SimpleNamespace(total=2**30, free=2**29)
     nvml.nvmlDeviceGetName = lambda handle: "a slice" if handle == "MIG-a" else f"NVIDIA H{handle}00"
@@ -131,22 +83,12 @@ def test_cuda_visible_devices_is_heeded(
     assert gpu.describe().name == name
 
 
-def test_hidden_gpus_are_said_to_be_hidden(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hidden_gpus_are_said_to_be_hidden(nvml, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
     assert gpu.absent_reason() == "no GPU found on this host (CUDA_VISIBLE_DEVICES='-1' hides all 2)"
 
 
-def test_without_nvml_there_is_no_gpu_and_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing() -> None:
-        raise NvmlError("not installed")
-
-    monkeypatch.setattr(gpu, "open_nvml", missing)
-    assert gpu.present() == 0
-    assert gpu.absent_reason() == "no GPU found on this host (NVML: not installed)"
-    assert gpu.describe() == gpu.DeviceFacts()
-
-
-def test_a_gpu_under_mig_is_no_device_until_a_slice_is_named(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_under_mig_is_no_device_until_a_slice_is_named(nvml, monkeypatch: pytest.MonkeyPatch) -> None:
     nvml.sliced = {0, 1}
     asked = "no GPU found on this host (MIG is on: name a slice of `nvidia-smi -L` in CUDA_VISIBLE_DEVICES)"
     assert gpu.absent_reason() == asked
@@ -160,7 +102,7 @@ def test_a_gpu_under_mig_is_no_device_until_a_slice_is_named(nvml: FakeNvml, mon
     assert (gpu.describe().name, gpu.describe().memory) == ("NVIDIA H100 MIG-7 1g.10gb", 10 * 2**30)
 
 
-def test_the_only_slice_that_a_container_sees_is_the_device(nvml: FakeNvml) -> None:
+def test_the_only_slice_that_a_container_sees_is_the_device(nvml) -> None:
     nvml.sliced, nvml.slices = {0}, 1
     nvml.nvmlDeviceGetName = lambda handle: f"NVIDIA H100 {handle} 1g.10gb"
     nvml.nvmlDeviceGetMemoryInfo = lambda handle: SimpleNamespace(total=10 * 2**30, free=2**29)

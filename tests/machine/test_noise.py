@@ -25,8 +25,7 @@ from whichdevice.measure.record import Noise
 reading = noise.GpuReading
 
 
-def test_a_gpu_tells_why_it_throttled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(noise, "throttling_bits", lambda: [(8, "hardware slowdown"), (64, "heat (hardware)")])
+def test_a_gpu_tells_why_it_throttled(nvml) -> None:
     read = iter([reading(0, 0.5), reading(64 | 4, 0.9), *[reading(None, 1.0)] * 1000])
     watch = DeviceWatch("gpu", interval=0.01, open_gpu=lambda: lambda: next(read))
     watch.start()
@@ -39,15 +38,11 @@ def test_a_gpu_tells_why_it_throttled(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen.gpu_busy_before == 0.5  # of the first reading: later ones are the run's own work
 
 
-def test_every_gpu_of_the_run_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_gpu_of_the_run_is_read(nvml) -> None:
     reasons, busy = {0: 4, 1: 64, 2: 8}, {0: 0, 1: 30, 2: 99}
-    nvml = SimpleNamespace(
-        nvmlDeviceGetCurrentClocksEventReasons=lambda gpu: reasons[gpu],
-        nvmlDeviceGetUtilizationRates=lambda gpu: SimpleNamespace(gpu=busy[gpu]),
-    )
-    monkeypatch.setattr(noise, "open_nvml", lambda: nvml)
-    monkeypatch.setattr(noise, "visible_gpus", lambda _: [0, 1, 2])
-    monkeypatch.setattr(noise, "handle", lambda _, gpu: gpu)
+    nvml.nvmlDeviceGetCount = lambda: 3
+    nvml.nvmlDeviceGetCurrentClocksEventReasons = lambda gpu: reasons[gpu]
+    nvml.nvmlDeviceGetUtilizationRates = lambda gpu: SimpleNamespace(gpu=busy[gpu])
     assert noise.gpu_reader(replicas=2)() == reading(64 | 4, 0.3)
     del nvml.nvmlDeviceGetCurrentClocksEventReasons, nvml.nvmlDeviceGetUtilizationRates  # a driver without them
     assert noise.gpu_reader(replicas=2)() == reading(None, None)
@@ -120,10 +115,7 @@ def test_a_quiet_run_is_not_disturbed_and_keeps_its_numbers() -> None:
 
 @pytest.mark.parametrize(
     ("before", "after", "reason"),
-    [
-        (bursts(1.0), bursts(1.25), "25% slower after"),
-        (bursts(1.25), bursts(1.0), "25% slower before"),
-    ],
+    [(bursts(1.0), bursts(1.25), "25% slower after"), (bursts(1.25), bursts(1.0), "25% slower before")],
 )
 def test_a_changed_speed_is_a_reason_either_way(before: Calibration, after: Calibration, reason: str) -> None:
     noise = watched_noise(before, after, QUIET)

@@ -36,9 +36,7 @@ def host(root: Path, chips: int, device: str, subsystem: str = "0x0000", vendor:
         ("0x0076", "0x0000", "TPU7x", 8, 96),
     ],
 )
-def test_four_chips_are_counted_in_cores(
-    tmp_path: Path, device: str, subsystem: str, name: str, cores: int, memory: int
-) -> None:
+def test_four_chips_are_counted_in_cores(tmp_path, device, subsystem, name, cores, memory) -> None:
     root = host(tmp_path, 4, device, subsystem)
     assert tpu.present(root) == cores
     assert tpu.absent_reason(cores, root) is None

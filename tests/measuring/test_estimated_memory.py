@@ -31,9 +31,7 @@ DECODER = Costs(0, 0, activations=14_144_777, parameters=4_505_088, trainable_pa
         ("torch", DECODER, 0.996e9),
     ],
 )
-def test_the_estimate_is_one_to_two_times_the_peak_of_a_measured_run(
-    backend: str, model: tuple[Costs, int, float], peak: float
-) -> None:
+def test_the_estimate_is_one_to_two_times_the_peak_of_a_measured_run(backend, model, peak) -> None:
     """Peaks of the epoch loop in float32 on two cores of an x86 host; the decoder has 4 layers of width 256."""
     costs, batch_size, data = model
     copies = backend_class(backend).activation_copies

@@ -2,6 +2,8 @@
 
 import io
 import json
+from collections.abc import Iterable
+from itertools import count, pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -32,7 +34,7 @@ def request_for(epochs: int, validation: bool = True, seconds: float | None = No
 class Scripted(TrainingLoop):
     """Validation losses as told; the model's one weight counts the steps, `rates` holds each step's learning rate."""
 
-    def __init__(self, losses: list[float]) -> None:
+    def __init__(self, losses: Iterable[float]) -> None:
         import keras
 
         self.model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1, use_bias=False)])
@@ -114,11 +116,12 @@ def test_progress_is_told_once_a_second(tmp_path):
 class Clocked(Scripted):
     """A step takes a second of a clock of its own."""
 
-    def __init__(self, losses: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, losses: Iterable[float], monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__(losses)
         self.now = 0.0
         clock = SimpleNamespace(perf_counter=lambda: self.now)
-        monkeypatch.setattr("whichdevice.measure.training_run.time", clock)
+        for module in ("training_run", "learning_curve"):
+            monkeypatch.setattr(f"whichdevice.measure.{module}.time", clock)
 
     def run(self, batches: np.ndarray) -> Means:
         self.now += len(batches)
@@ -130,11 +133,29 @@ def ended_by(stream: io.StringIO) -> str:
     return next(message["value"]["ended_by"] for message in messages if message.get("place") == "learning")
 
 
-def test_the_time_budget_ends_an_epoch_where_it_is(tmp_path, monkeypatch):
-    stream, loop = io.StringIO(), Clocked([1.0, 0.5], monkeypatch)
-    epochs = learned(loop, tmp_path, epochs=20, seconds=4.5, stream=stream)
-    assert [(epoch.steps, epoch.validation_loss) for epoch in epochs] == [(None, 1.0), (2, 0.5)]
-    assert ended_by(stream) == "seconds"
+def appended(stream: io.StringIO, place: str) -> list[dict]:
+    messages = map(json.loads, stream.getvalue().splitlines())
+    return [message["value"] for message in messages if message.get("place") == place and message["event"] == "append"]
+
+
+@pytest.mark.parametrize(("seconds", "steps"), [(40.5, 41), (4.5, 9)])
+def test_the_time_budget_ends_an_epoch_where_it_is_once_there_are_points_enough(tmp_path, monkeypatch, seconds, steps):
+    stream, loop = io.StringIO(), Clocked((1.0 / number for number in count(1)), monkeypatch)
+    epochs = learned(loop, tmp_path, epochs=20, seconds=seconds, stream=stream)
+    assert (len(epochs) - 1) * 3 + (epochs[-1].steps or 3) == steps and ended_by(stream) == "seconds"
+
+
+def test_learning_with_a_time_budget_has_a_curve_of_ten_points_or_more(tmp_path, monkeypatch):
+    stream, loop = io.StringIO(), Clocked((1.0 / number for number in count(1)), monkeypatch)
+    learned(loop, tmp_path, epochs=20, seconds=40.5, stream=stream)
+    points = appended(stream, "curve")
+    assert 10 <= len(points) <= 16 and points[0]["steps"] == 0 and points[0]["loss"] is None
+    assert [point["steps"] for point in points] == sorted({point["steps"] for point in points})
+    for before, point in pairwise(points):
+        assert point["loss"] == pytest.approx(
+            np.mean([1.0 / step for step in range(before["steps"] + 1, point["steps"] + 1)]), rel=0.3
+        )
+    assert points[-1]["steps"] == loop.steps
 
 
 def test_learning_starts_anew_whatever_was_timed_before(tmp_path):

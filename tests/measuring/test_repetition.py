@@ -11,7 +11,7 @@ from whichdevice.measure.record import Artefact, Energy, MeteredPart, Noise, Rec
 from whichdevice.study import measure as measuring
 from whichdevice.study.cells import Run, study_runs
 from whichdevice.study.config.load import write_study
-from whichdevice.study.measure import chosen, measure, repetition, with_note
+from whichdevice.study.measure import chosen, measure, repeating, repetition, with_note
 from whichdevice.study.records.store import read_record
 from whichdevice.study.request import planned_record
 
@@ -37,19 +37,19 @@ def attempt(run: Run, severity: float, status: str = "ok", seconds: float = 30.0
 
 def test_a_disturbed_run_is_repeated_within_the_time_that_is_left() -> None:
     disturbed = attempt(TIMES, 2.0, seconds=100)
-    again, why_not = repetition(disturbed, disturbed.asked, True)
+    again, why_not = repetition(disturbed, disturbed.asked, 100.0)
     assert why_not is None and again is not None
     assert again.timeout == disturbed.asked.timeout - 100
     assert again == disturbed.asked.model_copy(update={"timeout": again.timeout})
 
 
 @pytest.mark.parametrize(
-    ("seconds", "wanted", "reason"),
-    [(800.0, True, "no time left: it took 800 s"), (30.0, False, "retry_disturbed is off")],
+    ("seconds", "left", "reason"),
+    [(800.0, 900.0, "no time left: it took 800 s"), (30.0, 29.0, "no time left: 29 s of measure.retry_seconds")],
 )
-def test_a_disturbed_run_that_is_not_repeated_says_why(seconds: float, wanted: bool, reason: str) -> None:
+def test_a_disturbed_run_that_is_not_repeated_says_why(seconds: float, left: float, reason: str) -> None:
     disturbed = attempt(TIMES, 2.0, seconds=seconds)
-    again, why_not = repetition(disturbed, disturbed.asked, wanted)
+    again, why_not = repetition(disturbed, disturbed.asked, left)
     assert again is None and why_not is not None and reason in why_not
     assert with_note(disturbed, why_not).noise.not_repeated == why_not
 
@@ -73,7 +73,7 @@ def test_a_noisier_or_failed_second_attempt_does_not_count(second: Record) -> No
 
 def test_learning_is_not_repeated_and_stays_with_what_it_gave() -> None:
     first = attempt(LEARNS, 3.0)
-    again, _ = repetition(first, first.asked, True)
+    again, _ = repetition(first, first.asked, 30.0)
     assert again is not None and (again.learn, again.epochs) == (False, 0)
     second = attempt(LEARNS, 0.5).model_copy(update={"epochs": [], "results": {}})
     record = chosen(first, second)
@@ -87,7 +87,17 @@ def test_long_learning_does_not_count_against_the_time_that_is_left() -> None:
     first = attempt(LEARNS, 3.0, seconds=800)
     for epoch in first.epochs:
         epoch.seconds = 250
-    assert repetition(first, first.asked, True)[0] is not None
+    assert repetition(first, first.asked, 300.0)[0] is not None
+
+
+def test_second_attempts_take_from_the_time_of_the_whole_study() -> None:
+    first, second = attempt(TIMES, 3.0, seconds=40), attempt(TIMES, 0.5)
+    second = second.model_copy(
+        update={"started": first.ended, "ended": first.ended + timedelta(seconds=25)}
+    )
+    assert repeating(first) == 0
+    assert repeating(chosen(first, second)) == repeating(chosen(second, first.model_copy(update={
+        "started": second.ended, "ended": second.ended + timedelta(seconds=25), "noise": second.noise}))) == 25
 
 
 @pytest.fixture

@@ -80,7 +80,7 @@ def test_the_first_epoch_belongs_to_the_warm_up_where_it_fits_the_budget(clock):
     assert seconds(found(clock, wobbly(0.01), Budget(1.0, 4, epoch_steps=7000)).warm_up) < 0.4
 
 
-def test_a_run_that_never_settles_ends_after_twice_the_time_and_says_so(clock):
+def test_a_run_that_never_settles_ends_after_half_as_long_again_and_says_so(clock):
     def rising() -> Iterator[float]:
         time = 0.01
         while True:
@@ -89,7 +89,7 @@ def test_a_run_that_never_settles_ends_after_twice_the_time_and_says_so(clock):
     state = found(clock, rising(), Budget(1.0, 4))
     assert state.trend.direction == "rising" and state.trend.drift > 0.01
     assert "time is up: still rising" in state.end
-    assert 2.4 <= seconds(state.warm_up) + seconds(state.windows) < 3.2
+    assert 1.8 <= seconds(state.warm_up) + seconds(state.windows) < 2.4
     assert seconds(state.windows) >= 1.0
 
 

@@ -62,8 +62,7 @@ def test_a_killed_run_is_out_of_memory_where_it_held_nearly_all_of_it(run, monke
     assert (finish.status, finish.killed) == ("out_of_memory", False)
 
 
-def test_a_run_killed_by_somebody_was_killed_from_outside(run, monkeypatch):
-    monkeypatch.setattr(supervisor, "memory_kills", lambda: 7)
+def test_a_run_killed_by_somebody_was_killed_from_outside(run):
     finish, _ = run("os.kill(os.getpid(), 9)")
     assert (finish.status, finish.killed) == ("failed", True)
     assert "killed from outside (signal 9)" in finish.reason

@@ -71,12 +71,9 @@ def test_a_sequence_length_that_only_the_config_gives_is_recorded(tmp_path: Path
     ("precision", "replicas", "weights"),
     [("float32", 1, 12), ("float32", 4, 48), ("mixed_bfloat16", 4, 48), ("bfloat16", 1, 6)],
 )
-def test_every_replica_moves_its_own_weights_in_the_format_that_holds_them(
-    monkeypatch: pytest.MonkeyPatch, precision: str, replicas: int, weights: int
-) -> None:
+def test_every_replica_moves_its_own_weights_in_the_format_that_holds_them(monkeypatch, precision, replicas, weights):
     costs = Costs(forward_flops=1.0, training_flops=3.0, activations=0.0, parameters=1000, trainable_parameters=1000)
     monkeypatch.setattr(facts_of, "model_costs", lambda *_, **__: costs)
-    monkeypatch.setattr(facts_of, "estimated_memory", lambda *_: 0.0)
     request = request_for(precision=precision, replicas=replicas)
     shapes = [SimpleNamespace(shape=(None, 28, 28, 1))]
     model: Any = SimpleNamespace(inputs=shapes, outputs=shapes, layers=[])

@@ -48,7 +48,6 @@ CASES = [
     Case("nets.compiled:small_net", "a function of a package that gives a compiled model", quick=False),
     Case("saved.keras", "a saved `.keras` file"),
     Case("keras.applications:MobileNetV3Small", "a network of `keras.applications`", quick=False),
-    Case("keras_hub:bert_tiny_en_uncased", "a text model of KerasHub, random weights", quick=False),
 ]
 
 

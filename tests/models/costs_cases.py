@@ -4,7 +4,6 @@
 """
 
 import os
-from contextlib import nullcontext
 
 import keras
 import pytest
@@ -17,13 +16,6 @@ from whichdevice.models.workloads.base import Options
 
 BACKEND = os.environ["KERAS_BACKEND"]
 only_jax = pytest.mark.skipif(BACKEND != "jax", reason="a jaxpr needs no run, which takes PyTorch long")
-
-
-@pytest.fixture(autouse=True)
-def without_values():
-    """On JAX operations are counted by shapes alone, and the values of weights take longest."""
-    with keras.StatelessScope(initialize_variables=False) if BACKEND == "jax" else nullcontext():
-        yield
 
 
 @pytest.fixture(autouse=True)

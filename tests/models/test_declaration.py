@@ -71,9 +71,7 @@ def test_a_file_with_a_workload_class_is_no_model_file(tmp_path):
 
 def test_a_study_knows_batch_size_and_epochs_without_importing_the_file(tmp_path):
     path = tmp_path / "mine.py"
-    path.write_text(
-        "BATCH_SIZE = 12\nEPOCHS = 3\nMETRIC = 'accuracy'\nUNIT = 'image'\nraise ValueError\n" + MODEL
-    )
+    path.write_text("BATCH_SIZE = 12\nEPOCHS = 3\nMETRIC = 'accuracy'\nUNIT = 'image'\nraise ValueError\n" + MODEL)
     chosen = Model.read(str(path))
     workload = chosen.workload(Options(batch_size=12))
     assert (chosen.recipe.batch_size, chosen.recipe.epochs) == (12, 3)

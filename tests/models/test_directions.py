@@ -9,10 +9,7 @@ import pytest
 from needs import require
 
 from whichdevice.base.sheets.hardware import hardware_rows
-from whichdevice.forecast.answer import forecast_of
-from whichdevice.forecast.counting import count_steps
-from whichdevice.forecast.products import ProgramRequest
-from whichdevice.forecast.work import FUSED_GRU, FUSED_RECURRENT, LOOPED, Work
+from whichdevice.forecast.work import FUSED_GRU, FUSED_RECURRENT, LOOPED
 from whichdevice.models.loading import Model
 from whichdevice.models.workloads.base import Options
 
@@ -46,29 +43,6 @@ def test_a_small_model_takes_any_card_and_a_large_one_a_fast_one(name):
         assert slow.seconds < 1.3 * fast.seconds
     else:
         assert slow.device_time > 3 * host[0] and slow.seconds > 3 * fast.seconds
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["small_lstm", "tabular"])
-def test_a_small_keras_model_takes_any_card(name, tmp_path, monkeypatch):
-    """Many small kernels and the calls of the host take about as long on both."""
-    monkeypatch.chdir(tmp_path)
-    asked = {
-        "workload": "w", "module": f"{FOLDER}/{name}.py", "precision": "mixed_float16",
-        "batch_size": Model.read(f"{FOLDER}/{name}.py").recipe.batch_size,
-    }  # fmt: skip
-    records = count_steps([ProgramRequest(device=device, **asked) for device in ("T4", "H100 SXM")])
-    slow, fast = map(forecast_of, records)
-    assert records[0].facts.notes == [FUSED_RECURRENT] * (name == "small_lstm")
-    assert slow.step_time < 1.3 * fast.step_time
-    if name == "small_lstm":  # cuDNN's layers, as of the same model in PyTorch
-        keras, torch = (
-            [item for item in work.items if item.kind == "recurrent"]
-            for work in (Work.from_dict(records[0].work), traced("small_lstm_torch")[0].work)
-        )
-        assert sum(item.count for item in keras) == sum(item.count for item in torch) == 2 * 100 * 4
-        done, same = (sum(item.operations * item.count for item in items) for items in (keras, torch))
-        assert done == pytest.approx(same, rel=0.01)
 
 
 def test_a_recommenders_step_moves_its_whole_tables_several_times():

@@ -3,10 +3,9 @@
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
-from whichdevice.models.script.evaluation import of_fit, of_trainer
+from whichdevice.models.script.evaluation import of_trainer
 from whichdevice.models.script.found import Evaluation
 
 
@@ -93,26 +92,3 @@ def test_what_is_no_trainer_or_hides_what_it_has_states_nothing() -> None:
     assert of_trainer(SimpleNamespace(epochs=3)) is None and of_trainer(Hostile()) is None
     hidden = SimpleNamespace(args=SimpleNamespace(eval_strategy="epoch"), eval_dataset=[1])
     assert of_trainer(hidden) == [Evaluation(None, None, 1, None)]
-
-
-ROWS = np.zeros((600, 3))
-FITS = {  # arguments of fit: batches, their size, epochs between two times
-    "no validation": ({}, []),
-    "arrays": ({"validation_data": (ROWS, ROWS)}, [(5, 128, 1)]),
-    "several inputs": ({"validation_data": ({"a": ROWS, "b": ROWS}, ROWS)}, [(5, 128, 1)]),
-    "few examples": ({"validation_data": (ROWS[:60], ROWS[:60])}, [(1, 60, 1)]),
-    "a part of the data": ({"validation_split": 0.1}, [(1, 60, 1)]),
-    "another batch": ({"validation_data": (ROWS, ROWS), "validation_batch_size": 60}, [(10, 60, 1)]),
-    "each 5 epochs": ({"validation_data": (ROWS, ROWS), "validation_freq": 5}, [(5, 128, 5)]),
-    "after these epochs": ({"validation_data": (ROWS, ROWS), "validation_freq": [5, 20]}, [(5, 128, 10)]),
-    "some steps": ({"validation_data": iter([]), "validation_steps": 7}, [(7, 128, 1)]),
-    "a stream": ({"validation_data": iter([])}, [(None, 128, 1)]),
-    "a loader": ({"validation_data": Loader(79)}, [(79, 128, 1)]),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", FITS)
-def test_the_validation_of_fit_follows_from_its_arguments(case: str) -> None:
-    given, expected = FITS[case]
-    found = of_fit({"x": ROWS, **given}, 9, 128, 20)
-    assert [(one.batches, one.batch_size, one.every) for one in found] == expected

@@ -17,8 +17,11 @@ from whichdevice.base.errors import StudyError
 from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast.serving.server import Server
 from whichdevice.models import hub
+from whichdevice.models.address import known_on_hub
 from whichdevice.models.hub import stored_weights
+from whichdevice.models.loading import Model
 from whichdevice.models.served import WEIGHT_FORMATS, served_model
+from whichdevice.models.workloads.base import Options
 
 HIDDEN, FFN, LAYERS, HEADS, KV_HEADS, WORDS = 128, 256, 2, 4, 2, 640
 BYTES = {"BF16": 2, "F16": 2, "F32": 4, "F8_E4M3": 1, "I32": 4, "U8": 1, "I8": 1}
@@ -113,6 +116,8 @@ def hub_folder(tmp_path, monkeypatch):
         return str(tmp_path / name / file)
 
     def headers(name):
+        if "late" in name:
+            raise httpx.ReadTimeout("it took too long")
         return huggingface_hub.get_local_safetensors_metadata(tmp_path / name)
 
     monkeypatch.setattr(hub, "in_reach", lambda: True)
@@ -220,7 +225,7 @@ def test_the_answer_says_what_the_files_hold(hub_folder, capsys):
         ("somebody/gated", r"accept its terms on huggingface.co/somebody/gated, then log in: hf auth login"),
         ("somebody/slow", r"the hub did not answer \(ReadTimeout\)\. Save its config\.json"),
         ("somebody/lost", r"the hub did not answer \(LocalEntryNotFoundError\)\. Save its config\.json"),
-        ("somebody/empty", r"has no config\.json on the hub, so it is no model of transformers"),
+        ("somebody/empty", r"is no model of transformers on the hub\. Where it has no config\.json, as of diffusers"),
     ],
 )
 def test_what_the_hub_lacks_is_one_line_with_the_fix(hub_folder, name, message):
@@ -230,19 +235,46 @@ def test_what_the_hub_lacks_is_one_line_with_the_fix(hub_folder, name, message):
     assert "\n" not in str(raised.value)
 
 
-def test_headers_that_the_hub_is_too_slow_for_are_left_out(hub_folder, monkeypatch):
-    def slow(name):
-        raise httpx.ReadTimeout("it took too long")
-
-    write_model(hub_folder / "somebody" / "new-model", fp8)
-    monkeypatch.setattr(huggingface_hub, "get_safetensors_metadata", slow)
-    model = served_model("somebody/new-model")
+def test_headers_that_the_hub_is_too_slow_for_are_left_out(hub_folder):
+    write_model(hub_folder / "somebody" / "late-model", fp8)
+    model = served_model("somebody/late-model")
     assert (model.parameters, model.stored) == (model.computed, 0)
 
 
-def test_a_hub_out_of_reach_is_one_line_with_the_fix(monkeypatch):
-    monkeypatch.setattr(hub, "in_reach", lambda: False)
-    with pytest.raises(StudyError, match=r"the hub is not in reach\. Save its config\.json .* hf:path/to/folder$"):
+def test_a_hub_out_of_reach_is_one_line_with_the_fix():
+    with pytest.raises(StudyError, match=r"the hub is not in reach\. Save its config\.json .* hf:path/to/folder; "):
         served_model("somebody/new-model")
     with pytest.raises(StudyError, match=r"hf:new-model: its sizes are not in llm_models.csv\. Name it ORG/NAME"):
         served_model("hf:new-model")
+
+
+@pytest.mark.parametrize(
+    ("name", "like"),
+    [
+        ("Qwen/Qwen3-Coder-30B-A3B-Instruct", "Qwen/Qwen3-30B-A3B"),
+        ("Qwen/Qwen2.5-Coder-7B", "Qwen/Qwen2.5-7B"),
+        ("stabilityai/stable-diffusion-2-base", "stabilityai/stable-diffusion-2-base"),
+        ("stabilityai/stable-diffusion-2", "stabilityai/stable-diffusion-2-1"),
+        ("runwayml/stable-diffusion-v1-5", "stable-diffusion-v1-5/stable-diffusion-v1-5"),
+        ("somebody/qwen-coder", None),
+    ],
+)
+def test_a_sister_has_the_sizes_of_a_known_name(name, like):
+    assert known_on_hub(name) == like
+
+
+@pytest.mark.needs("torch")
+def test_an_image_classifier_reads_images_and_its_step_is_one_pass():
+    model = Model.read("hf:google/vit-base-patch16-224")
+    assert model.recipe.batch_size == 64 and not model.has_sequences and model.declared.unit == "image"
+    assert model.declared.input["pixel_values"].shape == (3, 224, 224) and model.declared.target["labels"].below == 1000
+    assert model.workload(Options(64)).tuning.gradient_accumulation == 1
+
+
+@pytest.mark.needs("torch")
+def test_copies_of_a_decoder_grow_with_its_words_and_with_weights_of_4_bits():
+    """Llama 3.1 8B: logits of 128,256 words; beside 4 bits its two tables of words, and inputs of 32 layers."""
+    decoder = Model.read("hf:meta-llama/Llama-3.1-8B").workload(Options(1, sequence_length=1000))
+    plain, four = decoder.copies(2), decoder.copies(2, four_bits=True)
+    assert plain == {"logits": 4.0 * 2000 * 128256, "single": 0.0, "inputs": 2.0 * 2000 * 4096 * 32}
+    assert four["single"] == plain["inputs"] + 4.0 * 2 * 128256 * 4096

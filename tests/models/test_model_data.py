@@ -7,7 +7,6 @@ import pytest
 from numpy.lib.array_utils import byte_bounds
 
 from whichdevice.base.errors import StudyError
-from whichdevice.models import data
 from whichdevice.models.consistency import check_data
 from whichdevice.models.data import generate, repeated, splits_of
 from whichdevice.models.declaration import Declaration
@@ -80,10 +79,10 @@ def test_a_class_that_only_validation_has_counts():
     )
 
 
-def test_a_generator_without_end_is_told_before_memory_ends(monkeypatch):
-    monkeypatch.setattr(data, "MAX_BYTES", 1e6)
+def test_a_generator_without_end_is_told_before_memory_ends():
+    large = np.broadcast_to(0.0, 10**8)
     with pytest.raises(StudyError, match=r"data\(\) yielded [\d,]+ examples, .* and goes on; say in EXAMPLES how many"):
-        splits_of(((np.zeros(100), 1.0) for _ in itertools.count()), None, "mine.py: data()")
+        splits_of(((large, 1.0) for _ in itertools.count()), None, "mine.py: data()")
 
 
 def test_a_generator_is_read_until_there_are_enough():
@@ -153,10 +152,9 @@ def test_an_option_that_no_function_reads_is_refused_once_all_is_built(given, re
             workload.check_options()
 
 
-def test_a_large_batch_of_a_script_takes_the_memory_of_one_example_as_data(monkeypatch):
-    monkeypatch.setattr(data, "MAX_COPIED", 1000)
-    batch = {"images": np.ones((64, 8, 8), np.float32), "classes": np.arange(64)}
+def test_a_large_batch_of_a_script_takes_the_memory_of_one_example_as_data():
+    batch = {"images": np.broadcast_to(np.float32(1), (64, 1024, 1024)), "classes": np.arange(64)}
     made = repeated(batch, 4)
-    assert made["images"].shape == (64, 8, 8) and (made["images"] == 1).all()
-    assert np.diff(byte_bounds(made["images"])) == 8 * 8 * 4 and (made["classes"] == batch["classes"]).all()
+    assert made["images"].shape == (64, 1024, 1024) and (made["images"] == 1).all()
+    assert np.diff(byte_bounds(made["images"])) == 4 * 2**20 and (made["classes"] == batch["classes"]).all()
     assert {len(array) for array in repeated({"classes": batch["classes"]}, 4).values()} == {256}

@@ -39,7 +39,7 @@ def saved(backend: str) -> None:
     subprocess.run([sys.executable, "-c", SAVE], env=environment, check=True, capture_output=True)
 
 
-LIBRARIES = ("keras.applications", "keras_hub")
+LIBRARIES = "keras.applications"
 QUICK = [case.module for case in CASES if case.quick and "jax" in case.backends]
 
 
@@ -70,9 +70,8 @@ def test_a_model_of_each_kind_trains_on(backend, folder):
 @pytest.mark.long
 @pytest.mark.parametrize("module", [case.module for case in CASES if case.module.startswith(LIBRARIES)])
 def test_a_model_of_a_library_trains(module, folder):
-    options = {"image_size": 32} if "applications" in module else {}
     for backend in ("jax", "tensorflow", "torch"):
-        assert measured(backend, [module], options, SMALL_BATCH, SECONDS) == {module: OK}
+        assert measured(backend, [module], {"image_size": 32}, SMALL_BATCH, SECONDS) == {module: OK}
 
 
 def test_the_table_of_the_docs_is_made_of_these_models(project_root):

@@ -205,7 +205,7 @@ def test_a_pytorch_model_hides_no_layers_of_another_number_format(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "package", "trained", "moving"),  # parameters, and arrays that a step changes
-    [("linen", "flax", 6 * 8 + 8 + 16 + 8 + 1, 8), ("equinox", "equinox", 6 + 1 + 2, 5), ("haiku", "jax", 6, 3)],
+    [("linen", "flax", 6 * 8 + 8 + 16 + 8 + 1, 8), ("equinox", "equinox", 6 + 1 + 2, 5)],
 )
 def test_a_module_trains_with_its_statistics_and_its_dropout(tmp_path, text, package, trained, moving):
     if package == "equinox":

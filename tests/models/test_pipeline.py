@@ -127,9 +127,7 @@ GROWING: list[tuple[str, dict[int, float], float]] = [
 
 
 @pytest.mark.parametrize(("kind", "rates_of_workers", "core_rate"), GROWING, ids=[one[0] for one in GROWING])
-def test_what_each_core_gives_is_known_where_more_workers_give_more(
-    kind: str, rates_of_workers: dict[int, float], core_rate: float
-) -> None:
+def test_what_each_core_gives_is_known_where_more_workers_give_more(kind, rates_of_workers, core_rate) -> None:
     opened = 5.0  # seconds before the first batch: what a loader opens is no part of making one
     batches_of_ten = [
         Rate(workers, rate, opened, batch_seconds=10 / rate) for workers, rate in rates_of_workers.items()
@@ -206,9 +204,7 @@ def test_a_loader_of_large_examples_is_timed_by_parts_of_its_batches() -> None:
 
 @pytest.mark.needs("torch")
 @pytest.mark.parametrize(("batch_size", "rate"), [(4, 2.0), (40, 20.0), (42, 2.0)])
-def test_a_loader_of_scenes_gives_as_many_rows_as_a_step_makes_of_them(
-    batch_size: int, rate: float, clock: list[float]
-) -> None:
+def test_a_loader_of_scenes_gives_as_many_rows_as_a_step_makes_of_them(batch_size, rate, clock) -> None:
     """Each scene takes half a second; a step of ten rows for each is fed by four scenes."""
     from torch.utils.data import DataLoader, IterableDataset
 

@@ -92,36 +92,6 @@ def test_an_entry_that_imports_only_its_own_engine_is_stopped_and_writes_nothing
 
 
 @pytest.mark.slow
-def test_a_file_that_trains_when_it_is_imported_is_stopped_in_every_process() -> None:
-    """Its classes are needed to make the model again, and its import would train."""
-    own = "class Own(keras.layers.Dense):\n    pass\nmodel = keras.Sequential([keras.Input((8,)), Own(2)])"
-    text = ENGINES["keras"].replace("    model = keras.Sequential([keras.layers.Dense(2)])", "    global model")
-    Path("engine.py").write_text(text.replace("def train", own + "\ndef train") + "train(3)\n")
-    Path("train.py").write_text("import engine\nengine.model.summary()\n")
-    address = read_address("train.py")
-    assert probe(address).epochs == 3
-    code = "from whichdevice.models.loading import Model; from whichdevice.models.workloads.base import Options\n"
-    code += "print(Model.read('train.py').workload(Options(64)).model().layers[0].units)"
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.endswith("2\n")
-    assert not Path("trained").exists()
-
-
-@pytest.mark.slow
-def test_a_script_that_another_process_needs_writes_nothing_there() -> None:
-    """The script's objects are used in the process that goes on, which ends as any other."""
-    Path("engine.py").write_text(ENGINES["jax"])
-    Path("train.py").write_text(ENTRY.format(module="engine"))
-    code = "from pathlib import Path; from whichdevice.models.script.run import run_watched\n"
-    code += "print(run_watched(Path('train.py'), []).functions.data()[0][0]['input_1'].shape)"
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == "(256, 8)\n"
-    assert sorted(path.name for path in Path().glob("*ed*")) == []
-
-
-@pytest.mark.slow
 def test_a_library_that_trains_is_stopped_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     library = tmp_path / "site-packages"
     library.mkdir()

@@ -1,32 +1,17 @@
 """Sizes of a decoder as a server holds it: weights in a format, cache, and what one token reads."""
 
 import json
+from pathlib import Path
 
 import pytest
+import yaml
 
 from whichdevice.base.errors import StudyError
 from whichdevice.models.hugging_face import known_models
 from whichdevice.models.served import WEIGHT_FORMATS, served, served_model, weight_format
 
 DECODERS = [name for name, found in known_models().items() if found.task == "CausalLM"]
-# Billions of weights and of those a token uses, as the model's own page says.
-PUBLISHED = {
-    "deepseek-ai/DeepSeek-V3": (671, 37),
-    "openai/gpt-oss-20b": (21, 3.6),
-    "openai/gpt-oss-120b": (117, 5.1),
-    "Qwen/Qwen3-30B-A3B": (30.5, 3.3),
-    "Qwen/Qwen3-235B-A22B": (235, 22),
-    "Qwen/Qwen3-Coder-480B-A35B-Instruct": (480, 35),
-    "meta-llama/Llama-4-Scout-17B-16E-Instruct": (109, 17),
-    "meta-llama/Llama-4-Maverick-17B-128E-Instruct": (400, 17),
-    "MiniMaxAI/MiniMax-M2.5": (230, 10),
-    "moonshotai/Kimi-K2-Instruct": (1000, 32),
-    "zai-org/GLM-4.5": (355, 32),
-    "zai-org/GLM-4.5-Air": (106, 12),
-    "zai-org/GLM-5": (744, 40),
-    "Qwen/Qwen3.5-397B-A17B": (397, 17),
-    "mistralai/Mixtral-8x7B-v0.1": (46.7, 12.9),
-}
+PUBLISHED = yaml.safe_load(Path(__file__).with_name("published_sizes.yaml").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("name", DECODERS)
@@ -35,28 +20,16 @@ def test_sizes_of_every_decoder_add_up_to_its_weights(name):
     assert model.computed == pytest.approx(model.parameters, rel=0.015)  # GPT-2 and OPT also have tables of places
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.parametrize("name", PUBLISHED["weights"])
 def test_weights_and_active_weights_are_those_of_the_models_page(name):
-    weights, active = PUBLISHED[name]
+    weights, active = PUBLISHED["weights"][name]
     model = served_model(name)
     assert model.parameters / 1e9 == pytest.approx(weights, rel=0.03)
     one = model.read_bytes(WEIGHT_FORMATS["bf16"]) / 2
     assert (one + model.embedding / 2) / 1e9 == pytest.approx(active, rel=0.1)
 
 
-@pytest.mark.parametrize(
-    ("name", "kept", "gigabytes"),
-    [  # the published files
-        ("meta-llama/Llama-3.1-8B", "q4_k_m", 4.92),
-        ("meta-llama/Llama-3.1-8B", "q5_k_m", 5.73),
-        ("meta-llama/Llama-3.1-8B", "q6_k", 6.60),
-        ("meta-llama/Llama-3.1-8B", "q8_0", 8.54),
-        ("meta-llama/Llama-3.1-70B", "q4_k_m", 42.52),
-        ("meta-llama/Llama-3.1-70B", "awq", 39.8),
-        ("openai/gpt-oss-120b", "mxfp4", 65.3),
-        ("openai/gpt-oss-20b", "mxfp4", 13.8),
-    ],
-)
+@pytest.mark.parametrize(("name", "kept", "gigabytes"), PUBLISHED["files"])
 def test_a_format_takes_as_many_bytes_as_the_published_files(name, kept, gigabytes):
     assert served_model(name).weights_bytes(WEIGHT_FORMATS[kept]) / 1e9 == pytest.approx(gigabytes, rel=0.02)
 

@@ -7,6 +7,7 @@ import pytest
 import synthetic
 
 from whichdevice.study.planning.progress import stopped_lines
+from whichdevice.study.planning.slurm import partitions
 from whichdevice.study.planning.study_plan import StudyPlan, plan_study
 from whichdevice.study.records.store import write_record
 from whichdevice.study.request import planned_record
@@ -14,7 +15,8 @@ from whichdevice.study.request import planned_record
 
 @pytest.fixture
 def plan(working_folder: Path, monkeypatch: pytest.MonkeyPatch) -> StudyPlan:
-    monkeypatch.setattr("whichdevice.study.planning.slurm.partitions", tuple)  # whatever this host has
+    monkeypatch.setenv("PATH", str(working_folder))  # without Slurm, whatever this host has
+    partitions.cache_clear()
     return plan_study(
         {
             "study": "cluster",

@@ -8,7 +8,6 @@ import pytest
 import synthetic
 
 from whichdevice.base.files import CONFIG, HERE
-from whichdevice.study.cells import own_sizes
 from whichdevice.study.config.model import Study
 from whichdevice.study.planning.products import drawing_code, export_inputs, exported_models, other_learned
 from whichdevice.study.programs import program_requests
@@ -48,13 +47,6 @@ def test_a_workload_without_a_device_is_forecast_and_not_measured(plan):
     assert {run.cell.workload for run in planned.runs} == {"matmul"}
     assert {request.workload for request in program_requests(planned.study)} == {"matmul", *large}
     assert large.keys() <= {name for name, each in Study().workloads.items() if each.device == []}
-
-
-def test_a_sweep_is_forecast_beside_the_measured_size_and_not_measured(plan):
-    planned = plan(workloads={"mnist_cnn": {"batch_size": [256], "sweep": [1, 2048]}}, forecast={"devices": ["T4"]})
-    assert {run.cell.batch_size for run in planned.runs} == {256}
-    assert sorted(request.batch_size for request in program_requests(planned.study)) == [1, 256, 2048]
-    assert own_sizes(planned.study, "mnist_cnn") == [256]
 
 
 def copied(folder: Path) -> tuple[Path, Path]:

@@ -148,11 +148,10 @@ def test_a_batch_that_replicas_of_an_absent_device_cannot_share_makes_no_cell_th
         plan(workloads={"mnist_cnn": {"batch_size": [1], "device": ["tpu"]}})
 
 
-def test_a_gpu_is_not_measured_from_an_environment_made_without_cuda(plan, tmp_path, monkeypatch):
-    (tmp_path / ".installed-cpu").touch()
-    monkeypatch.setattr("sys.prefix", str(tmp_path))
+def test_a_gpu_is_not_measured_from_an_environment_made_without_cuda(plan, working_folder):
+    (working_folder / ".installed-cpu").touch()
     planned = plan()
     assert {run.cell.device for run in planned.wanted()} == {"cpu"}
     assert "make study ENV=gpu" in closing_lines(planned)[0]
-    (tmp_path / ".installed-gpu").touch()
+    (working_folder / ".installed-gpu").touch()
     assert {run.cell.device for run in plan().wanted()} == {"cpu", "gpu"}

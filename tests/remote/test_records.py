@@ -3,7 +3,6 @@
 import json
 import shutil
 import zipfile
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -99,9 +98,7 @@ def test_the_record_that_counts_there_comes_else_the_newest(other: Path, below: 
 
 
 @pytest.mark.parametrize("kind", ["folder", "zip", "bucket"])
-def test_a_second_time_changes_what_has_changed_alone(
-    other: Path, kind: str, request: pytest.FixtureRequest
-) -> None:
+def test_a_second_time_changes_what_has_changed_alone(other, kind, request) -> None:
     def source() -> str:
         if kind == "bucket":
             place: Place = request.getfixturevalue("bucket")
@@ -234,9 +231,7 @@ def _newer(content: dict[str, Any]) -> None:
         (_newer, "unreadable: schema_version: "),
     ],
 )
-def test_a_record_that_cannot_be_trusted_is_left_out_with_the_reason(
-    other: Path, lie: Callable[[dict[str, Any]], None], reason: str
-) -> None:
+def test_a_record_that_cannot_be_trusted_is_left_out_with_the_reason(other, lie, reason) -> None:
     first = records(other)[0]
     content = json.loads(first.read_text())
     lie(content)

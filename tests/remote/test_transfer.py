@@ -29,9 +29,7 @@ else:
 """
 
 
-def test_a_second_run_moves_nothing_and_a_changed_file_goes_alone(
-    place: Place, file_of: FileOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_run_moves_nothing_and_a_changed_file_goes_alone(place, file_of, tmp_path, monkeypatch) -> None:
     files = {"a": file_of("a", 1000), "b": file_of("b", 1000)}
     back = {name: tmp_path / "back" / name for name in files}
     upload(place, files)
@@ -45,9 +43,7 @@ def test_a_second_run_moves_nothing_and_a_changed_file_goes_alone(
     assert back["b"].read_bytes() == files["b"].read_bytes()
 
 
-def test_what_arrives_damaged_is_kept_on_neither_side(
-    place: Place, file_of: FileOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_arrives_damaged_is_kept_on_neither_side(place, file_of, tmp_path, monkeypatch) -> None:
     good, wrong = file_of("a", 1000), file_of("a flipped bit", 1000)
     wrong.write_bytes(good.read_bytes()[:-1] + bytes([good.read_bytes()[-1] ^ 1]))
     put = place.fs.put_file
@@ -65,9 +61,7 @@ def test_what_arrives_damaged_is_kept_on_neither_side(
     assert here.read_bytes() == b"before" and list(here.parent.iterdir()) == [here]
 
 
-def test_what_another_machine_sent_at_the_same_time_is_left_to_it(
-    bucket: Place, file_of: FileOf, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_another_machine_sent_at_the_same_time_is_left_to_it(bucket, file_of, monkeypatch) -> None:
     other, put = file_of("other", 0), bucket.fs.put_file
     other.write_text('{"of": "another machine"}')
     monkeypatch.setattr(bucket.fs, "put_file", lambda here, there, **more: put(str(other), there, **more))

@@ -100,9 +100,7 @@ def test_the_page_says_which_device_and_how_replicas_scale(tmp_path: Path) -> No
     }  # fmt: skip
     page = page_of(synthetic.small_study(devices=devices), tmp_path)
     text = re.sub(r"\s+", " ", page.text)
-    assert "gpu1 at every size, 256 to 1024" in text
     assert "1 → 4" in text and "256 → 1024" in text
-    assert "a rehearsal on virtual replicas, which shows no speed" in text
     assert "cpu8 / cpu" not in text  # a rehearsal is no verdict
 
 

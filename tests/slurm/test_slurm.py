@@ -26,7 +26,7 @@ STUDY: dict[str, Any] = {
         "at_gpu": {"kind": "cpu", "resources": {"slurm_partition": "gpu", "gres": "gpu:t4:1", "mem_mb": 3000}},
         "at_tpu": {"kind": "cpu", "resources": {"slurm_partition": "tpu", "gres": "tpu:8", "runtime": 20}},
     },
-    "measure": {"seconds": 0.05, "min_steps": 2, "repeats": 1, "retry_disturbed": False},
+    "measure": {"seconds": 0.05, "min_steps": 2, "repeats": 1, "retry_seconds": 0},
     "workloads": {"matmul": {"batch_size": [32], "backend": ["jax"]}},
 }
 QUICK = [

@@ -1,6 +1,5 @@
 """Measured roofs and sheets, and each cell against them: known records in, exact numbers out."""
 
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -144,9 +143,7 @@ def test_a_sheet_counts_chips_and_of_a_processor_the_cores_used(row, product, re
 
 
 @pytest.mark.parametrize(("threads", "physical", "cores"), [(2, 1, 1), (8, 64, 8), (2, None, None)])
-def test_two_threads_of_one_core_are_one_core_of_the_sheet(
-    threads: int, physical: int | None, cores: int | None, tmp_path: Path
-) -> None:
+def test_two_threads_of_one_core_are_one_core_of_the_sheet(threads, physical, cores, tmp_path) -> None:
     study = study_of(devices={"cpu": Device(kind="cpu", hardware="EPYC 7763")})
 
     def change(run: Run, record: Record) -> Record:

@@ -219,9 +219,7 @@ def test_what_was_measured_at_the_same_settings_is_beside_todays_devices() -> No
     ("epochs", "workload", "known"),
     [((3,), {}, True), ((2,), {}, False), ((2, 3), {}, False), ((3,), {"fraction": [0.1]}, False)],
 )
-def test_a_quality_counts_after_as_many_epochs_on_all_of_the_data(
-    epochs: tuple[int, ...], workload: dict[str, object], known: bool
-) -> None:
+def test_a_quality_counts_after_as_many_epochs_on_all_of_the_data(epochs, workload, known) -> None:
     row = rows_of(QUALITY, summary=summary_of(*epochs, **workload)).iloc[0]
     assert pd.notna(row["ours"]) is known
 

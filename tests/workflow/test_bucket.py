@@ -17,7 +17,7 @@ STUDY = {
     "study": "tiny",
     "data": {"source": "standin"},
     "devices": {"cpu": {"kind": "cpu", "usd_per_hour": 3.0}},
-    "measure": {"seconds": 0.1, "min_steps": 2, "repeats": 1, "retry_disturbed": False},
+    "measure": {"seconds": 0.1, "min_steps": 2, "repeats": 1, "retry_seconds": 0},
     "train": {"epochs": 0},
     "workloads": {"mnist_cnn": {"batch_size": [64], "fraction": [0.02], "backend": "jax"}},
 }

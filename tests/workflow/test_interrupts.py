@@ -23,7 +23,7 @@ WAIT = 600  # seconds: another measurement on this host may have to end first
 STUDY = {
     "study": "stopped",
     "devices": {"cpu": {"kind": "cpu"}},
-    "measure": {"seconds": 0.1, "min_steps": 2, "repeats": 2, "timeout": 900, "retry_disturbed": False},
+    "measure": {"seconds": 0.1, "min_steps": 2, "repeats": 2, "timeout": 900, "retry_seconds": 0},
     "workloads": {"held": {"module": "held.py", "backend": "jax"}},
 }
 # Its first run ends, each later one goes on until it is released.

@@ -64,7 +64,7 @@ STUDY = {
         "min_steps": 2,
         "repeats": 1,
         "timeout": 900,
-        "retry_disturbed": False,
+        "retry_seconds": 0,
     },
     "train": {"epochs": 1},
     "forecast": {"devices": ["T4"], "workload": ["mine"]},

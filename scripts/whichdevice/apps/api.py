@@ -44,7 +44,7 @@ from whichdevice.models.model_file import FRAMEWORKS
 if TYPE_CHECKING:
     import pandas as pd
 
-    from whichdevice.models.script.watch_torch import Watch
+    from whichdevice.models.script.torch_live import Watch
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "whichdevice"
 KEPT_SECONDS = 30 * 86400.0  # of a model that is no longer asked about
@@ -329,7 +329,7 @@ def watch(model: Any, optimizer: Any) -> "Watch":
     kinds = [{part.__module__.partition(".")[0] for part in type(given).__mro__} for given in (model, optimizer)]
     if not all("torch" in part for part in kinds):
         raise StudyError("watch: a torch.nn.Module and a torch.optim.Optimizer are needed")
-    from whichdevice.models.script.watch_torch import Watch
+    from whichdevice.models.script.torch_live import Watch
 
     return Watch(optimizer, ask, CACHE)
 

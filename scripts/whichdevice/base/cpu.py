@@ -28,13 +28,13 @@ INSTRUCTION_SETS = (
 )  # fmt: skip
 
 
-def usable_cores(root: Path = ROOT) -> int:
-    """Logical processors of this process: its CPU affinity, cut to the CPU quota of its control groups.
+def usable_cores(root: Path = ROOT, usable: int | None = None) -> int:
+    """Logical processors of this process: its CPU affinity (or `usable`), cut to the CPU quota of its control groups.
 
     A quota of 2.5 processors counts as 2: a third thread would only be throttled, which is noise.
     """
     quota = cpu_quota(root)
-    cores = len(usable_processors())
+    cores = usable or len(usable_processors())
     return cores if quota is None else max(1, min(cores, int(quota)))
 
 
@@ -114,8 +114,8 @@ def instruction_sets(cpuinfo: Path = CPUINFO) -> list[str]:
     return [name for name in INSTRUCTION_SETS if name in flags]
 
 
-def last_level_cache(processors: Path = PROCESSORS) -> int | None:
-    """Bytes of all last-level caches that this process may fill; None where the system does not say.
+def last_level_cache(processors: Path = PROCESSORS, usable: Iterable[int] | None = None) -> int | None:
+    """Bytes of all last-level caches that this process (or `usable`) may fill; None where the system does not say.
 
     A processor may have several, each for some of its cores, and a host several processors.
     """
@@ -123,7 +123,7 @@ def last_level_cache(processors: Path = PROCESSORS) -> int | None:
         text = _output("sysctl", "-n", "hw.l3cachesize") or _output("sysctl", "-n", "hw.l2cachesize")
         return int(text) if text.strip().isdigit() else None
     sizes: dict[tuple[int, str], int] = {}
-    for number in sorted(usable_processors()):
+    for number in sorted(usable or usable_processors()):
         for index in (processors / f"cpu{number}/cache").glob("index*"):
             if match := re.fullmatch(r"(\d+)K", text_of(index / "size")):
                 sizes[int(text_of(index / "level") or 0), text_of(index / "shared_cpu_list")] = int(match[1]) * 1024
@@ -131,14 +131,14 @@ def last_level_cache(processors: Path = PROCESSORS) -> int | None:
     return sum(size for (level, _), size in sizes.items() if level == last) or None
 
 
-def physical_cores(processors: Path = PROCESSORS) -> int | None:
-    """Cores behind the logical processors that this process may use; None where the system does not say.
+def physical_cores(processors: Path = PROCESSORS, usable: Iterable[int] | None = None) -> int | None:
+    """Cores behind the logical processors that this process may use, or `usable`; None where the system does not say.
 
     A virtual machine shows its hypervisor's count, which may be one core for each of two threads of a core.
     """
     if platform.system() == "Darwin":
         return psutil.cpu_count(logical=False)
-    cores = {_core(number, processors) for number in usable_processors()}
+    cores = {_core(number, processors) for number in usable or usable_processors()}
     return len(cores) if all(core for _, core in cores) else None
 
 

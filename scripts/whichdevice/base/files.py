@@ -41,6 +41,12 @@ def replacing(path: Path) -> Iterator[Path]:
         aside.unlink(missing_ok=True)
 
 
+def can_be_written(folder: Path) -> bool:
+    """Return whether a folder can be written, or made where it is missing."""
+    known = next(one for one in (folder, *folder.absolute().parents) if one.exists())
+    return known.is_dir() and os.access(known, os.W_OK)
+
+
 def write_atomically(text: str, path: Path) -> None:
     """Replace a file by this text as a whole, safe against a crash of the machine."""
     with replacing(path) as aside, aside.open("w", encoding="utf-8") as file:

@@ -48,12 +48,13 @@ def answers(
         if unmeasured is not None:
             work = replace(work, rows=(unmeasured, *work.rows))
         work = replace(
-            work, tokens=_tokens(model), options=options.get(work.workload, {}), **_of_script(work, model, wants),
+            work, tokens=_tokens(model), options=options.get(work.workload, {}), **_of_script(work, model),
             tunable=model is not None and model.tunable,
         )  # fmt: skip
-        answer = decide(work, wants, amount_of(work, wants, epochs, units))
-        unnamed = not answer.amount.given and work.mode != "operation" and answer.pick is not None
-        decided.append(replace(answer, turns=turns(work, wants)) if unnamed else answer)
+        amount = amount_of(work, wants, epochs, units)
+        answer = decide(work, wants, amount)
+        unnamed = not amount.given and work.mode != "operation" and answer.pick is not None
+        decided.append(replace(answer, turns=turns(work, wants, amount)) if unnamed else answer)
     return sorted(decided, key=lambda answer: answer.work.mode == "operation")
 
 
@@ -83,19 +84,17 @@ def _tokens(model: Model | None) -> int | None:
     return max((one.shape[0] or 0 for one in whole), default=0) or None
 
 
-def _of_script(work: AskedWork, model: Any, wants: Wants) -> dict[str, Any]:
-    """The rates at which a script's pipeline gives examples here, its habits, its line, and remarks on the script."""
+def _of_script(work: AskedWork, model: Any) -> dict[str, Any]:
+    """The rates at which a script's pipeline gives examples here, its habits, and remarks on the script."""
     script = None if model is None else model.found
     if script is None or work.mode != "train":
         return {}
-    asked = any((wants.examples, wants.epochs, wants.steps, wants.tokens))
     examples = script.examples
     if examples and work.fixed == script.keeps == "steps":  # an epoch has so many steps on any number of GPUs
         examples *= work.most_devices
     return {
         **(best_and_written(script.pipeline) if script.pipeline else {}),
-        "source": "" if asked or script.line is None else f"{model.label}, line {script.line}",
         "between": script.between, "lived": read_habits(), "decodes": decodes_images(model.address.files()),
         "evaluations": script.evaluations, "script_batch": script.batch_size, "script_examples": examples,
-        "for_several": script.asks is None, "remarks": (*work.remarks, *script.notes),
+        "for_several": script.asks is None, "remarks": (*work.remarks, *script.notes), "unknown": script.unknown,
     }  # fmt: skip

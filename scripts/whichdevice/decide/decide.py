@@ -25,7 +25,7 @@ HOUR, DAY = 3600.0, 86400.0
 DEADLINE_HOURS = 24.0  # in which a training has to end, unless the question names another time
 WEEK = 7 * DAY
 MILLION = 1e6
-AMOUNTS = tuple(10.0**power for power in range(3, 12))  # units between which it is looked for where the pick turns ...
+AMOUNTS = tuple(10.0**power for power in range(3, 12))  # between which it is looked for where the pick turns ...
 TURN = 1.2  # ... to within so many times
 TEXTS = {"pair": 2}  # sequences of tokens of a unit, where they are several
 DRAWS = 400  # of each device
@@ -63,7 +63,7 @@ class Amount:
     """How much work is asked about."""
 
     units: float
-    given: bool = True  # False: nobody said it, so it is a million
+    given: bool = True  # False: nobody said it, so it is a million, of a script's steps or of units
     epochs: float = 1.0  # in which these units are the same ones again
     counted: Counted = "units"  # how the user counts them ...
     count: float | None = None  # ... and how many that are; None: units of one epoch
@@ -156,7 +156,7 @@ class Answer:
     fastest: Option | None = None
     cheapest: Option | None = None  # whatever the deadline
     rival: Option | None = None  # the other choice, where the pick is not sure
-    turns: tuple[tuple[float, str], ...] = ()  # up to how many units which device is picked, where nobody named them
+    turns: tuple[tuple[float, str], ...] = ()  # up to which number (see `Amount`) which device is picked; of none named
 
     @property
     def choices(self) -> tuple[Option, ...]:
@@ -229,7 +229,7 @@ def finite(value: Any) -> Any:
 
 
 def amount_of(work: AskedWork, wants: Wants, epochs: int | None = None, units: float | None = None) -> Amount:
-    """Return the size of the work: as asked, else the data's examples and the file's epochs, else a million units.
+    """Return the size of the work: as asked, else the data's examples and the file's epochs, else a million.
 
     `epochs` and `units` (of one epoch) are what the model's file says.
     """
@@ -244,6 +244,8 @@ def amount_of(work: AskedWork, wants: Wants, epochs: int | None = None, units: f
     repeats = wants.epochs or epochs
     if work.mode == "train" and units and repeats:
         return Amount(units * batches * repeats, epochs=repeats)
+    if work.unknown:
+        return Amount(MILLION * work.units_per_step * batches, given=False, counted="steps", count=MILLION)
     return Amount(MILLION, given=False)
 
 
@@ -379,11 +381,11 @@ def decide(work: AskedWork, wants: Wants, amount: Amount) -> Answer:
     return explain(Answer(work, wants, amount, tuple(options), options[best], by, True, regret_at_most), pool)
 
 
-def turns(work: AskedWork, wants: Wants) -> tuple[tuple[float, str], ...]:
-    """Return up to how many units which device is picked; the last one is for any number of them."""
+def turns(work: AskedWork, wants: Wants, amount: Amount) -> tuple[tuple[float, str], ...]:
+    """Return up to which number, counted as the amount is, which device is picked; the last one is for any number."""
 
-    def picked(units: float) -> str:
-        found = decide(work, wants, Amount(units)).pick
+    def picked(number: float) -> str:
+        found = decide(work, wants, replace(amount, units=amount.units * number / amount.number, count=number)).pick
         return "" if found is None else found.device
 
     names, found = [picked(units) for units in AMOUNTS], []
@@ -424,7 +426,7 @@ def simulate(work: AskedWork, wants: Wants, rows: Sequence[Row], amount: Amount)
 def judge(work: AskedWork, wants: Wants, rows: Sequence[Row], times: Times, usd: np.ndarray) -> list[Option]:
     """Return what is known of the whole work on each row, and why some are no choice.
 
-    What nobody rents out is a choice by its time where nothing else is left.
+    Where nothing else is left, what may not fit is a choice, and then, by its time, what nobody rents out.
     """
     measures = {
         "seconds": times.seconds, "begun": times.seconds - times.starts, "usd": usd,
@@ -438,9 +440,10 @@ def judge(work: AskedWork, wants: Wants, rows: Sequence[Row], times: Times, usd:
         option = _option(row, times.steps[place], values, times.late[place], batch_here)
         option = _with_interruptions(option, times.working[place])
         options.append(replace(option, ruled_out=_ruled_out(option, wants)))
-    if any(option.ruled_out is None for option in options):
-        return options
-    return [replace(option, ruled_out=None) if option.why == Reason.PRICE else option for option in options]
+    for reason in (Reason.TIGHT, Reason.PRICE):
+        if all(option.ruled_out for option in options):
+            options = [replace(one, ruled_out=None) if one.why == reason else one for one in options]
+    return options
 
 
 def explain(answer: Answer, pool: Sequence[int]) -> Answer:
@@ -564,20 +567,20 @@ def _ends(name: str, values: np.ndarray) -> dict[str, Any]:
 def _ruled_out(option: Option, wants: Wants) -> RuledOut | None:
     row = option.row
     if row.evidence == DOES_NOT_FIT:
-        return RuledOut(Reason.TIGHT if row.memory_tight else Reason.FITS)
+        return RuledOut(Reason.FITS)
     if option.seconds is None:
         return RuledOut(Reason.TIME, detail=row.reason)
     if row.spot and not wants.spot:
         return RuledOut(Reason.SPOT)
     if row.needs_port and not wants.port:
         return RuledOut(Reason.PORT)
-    if option.usd is None:
-        return RuledOut(Reason.PRICE) if wants.by == "cost" else None
-    if wants.only_free and option.usd > 0 and not row.is_here:
+    if option.usd is None and wants.by == "cost":
+        return RuledOut(Reason.PRICE)
+    if wants.only_free and (option.usd or 0.0) > 0 and not row.is_here:
         return RuledOut(Reason.FREE)
     if row.session_hours and option.seconds > row.session_hours * HOUR and not wants.only_free:
         return RuledOut(Reason.SESSION, hours=row.session_hours)
-    return None
+    return RuledOut(Reason.TIGHT) if row.memory_tight else None
 
 
 def pick(pool: list[int], rows: Sequence[Row], cost: np.ndarray, time: np.ndarray, by: By) -> int:

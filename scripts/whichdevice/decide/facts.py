@@ -34,7 +34,6 @@ WORTH_NAMING = 0.2  # of the pick's price
 MAX_DAYS = 365  # of a deadline that is worth a sentence
 MAX_CHANGES = 4
 MOST = 0.5  # of the time, from which on an environment decides
-ODD_SECONDS, ODD_USD = 365 * DAY, 1e5  # of a training, beyond which its size may be misread
 SURELY = 0.95  # of a GPU's memory: nearer to it fragmentation decides
 SAFE = 0.9  # of a GPU's memory; a rank holds some layers whole, too
 ALIKE = 0.01  # of the time of an example: a larger batch has to save more
@@ -44,12 +43,6 @@ def late_is_the_doubt(answer: Answer) -> bool:
     pick = answer.pick
     in_time = 1.0 if pick is None or pick.in_time is None else pick.in_time
     return answer.by != "time" and in_time < SURE and in_time - ((pick and pick.sure) or 0.0) < LATE
-
-
-def rival(answer: Answer) -> Option | None:
-    """Return the other choice where the pick is not sure; of a free one the paid one has a line of its own."""
-    pick, other = answer.pick, answer.rival
-    return other if pick and other and answer.matters and other.device != pick.row.card else None
 
 
 def reasons(answer: Answer) -> dict[RuledOut, list[str]]:
@@ -133,13 +126,6 @@ def more_time(answer: Answer) -> tuple[Option, int] | None:
     days = math.ceil((cheapest.seconds_high or cheapest.seconds or math.inf) / DAY)
     saves = (pick.usd or 0.0) - (cheapest.usd or 0.0)
     return (cheapest, days) if saves >= NEAR_USD and days <= MAX_DAYS else None
-
-
-def with_room(answer: Answer) -> Option | None:
-    """Return the best choice whose memory is not tight."""
-    others = [option for option in answer.choices if not option.row.memory_tight]
-    timely = [option for option in others if option.timely] or others
-    return min(timely, key=lambda option: math.inf if option.usd is None else option.usd, default=None)
 
 
 def running(answer: Answer) -> dict[str, Any] | None:
@@ -305,19 +291,13 @@ def evaluating(answer: Answer) -> dict[str, Any] | None:
     return {"card": row.card, "share": of_hours, "counted": counted, "missing": missing}
 
 
-def odd(answer: Answer) -> bool:
-    """Return whether a script alone says how long its training is, and that is very long or dear."""
-    pick = answer.pick
-    return bool(answer.work.source and pick and ((pick.seconds or 0) > ODD_SECONDS or (pick.usd or 0) > ODD_USD))
-
-
 def each_gpu(answer: Answer) -> dict[str, Any] | None:
     """Return how the batch grows with the GPUs; None where they share one, or one is all that is asked about.
 
     `total` is of the most GPUs, `gpus` of them; None: the answer has rows of one alone, and the script is for several.
     """
-    work, gpus = answer.work, max((row.devices for row in answer.work.rows if row.kind == "gpu"), default=1)
-    if work.fixed == "batch" or (gpus == 1 and not work.for_several):
+    work, gpus = answer.work, max((row.devices for row in answer.work.rows if row.kind == "gpu"), default=0)
+    if work.fixed == "batch" or not gpus or (gpus == 1 and not work.for_several):
         return None
     steps = answer.amount.units / (gpus * work.units_per_step) if work.fixed == "steps" else None
     return {"batch": work.batch, "gpus": gpus if gpus > 1 else None, "total": work.batch * gpus, "steps": steps}
@@ -430,10 +410,10 @@ def too_small(answer: Answer) -> Row | None:
 
 BESIDE = (
     pipeline, running, each_gpu, lived_step, evaluating, settling, saving, hurry_usd, waits_for_host,
-    contradicts, untested, collecting, odd, step_notes, spot_offer,
+    contradicts, untested, collecting, step_notes, spot_offer,
 )  # fmt: skip  # that JSON has, too
 OF_WORDS = (
-    late_is_the_doubt, rival, hurry, more_time, with_room, paid, reasons, too_small, feed, memory, change, longest,
+    late_is_the_doubt, hurry, more_time, paid, reasons, too_small, feed, memory, change, longest,
     priced, several,
 )  # fmt: skip
 

@@ -187,7 +187,7 @@ class AskedWork:
     for_several: bool = False  # whether a script is for several GPUs, of which its text shows no number
     script_batch: int = 1  # examples of a script's step as it is written, in one process
     script_examples: int | None = None  # of an epoch as it is written
-    source: str = ""  # the line of a script that says how long its training is; empty: the user did, or nobody
+    unknown: str | None = None  # why a script does not show how long its training is
     decodes: bool = False  # whether the script's loader decodes images of files
     options: Mapping[str, Any] = field(default_factory=dict)  # of the model's file
     tunable: bool = False  # whether its memory is changed by an option, as LoRA
@@ -524,6 +524,7 @@ AS_TIMED = ("step_time", "device_time", "log_sd_shared", "log_sd_own", "host_tim
 def forecast_row(expected: Expected, known: HardwareRow | None) -> Row:
     """Return the row of a forecast device on demand; `known` is its row of the sheet."""
     forecast, timed = expected.forecast, bool(expected.forecast.step_time)
+    too_small = forecast.fits is False and not forecast.memory_tight
 
     def known_of(names: Sequence[str]) -> dict[str, Any]:
         return {name: getattr(forecast, name) for name in names if getattr(forecast, name) is not None}
@@ -532,7 +533,7 @@ def forecast_row(expected: Expected, known: HardwareRow | None) -> Row:
         card=expected.label,
         target=forecast.slice or forecast.device,
         kind=str(forecast.kind),
-        evidence=DOES_NOT_FIT if forecast.fits is False else FORECAST if timed else UNKNOWN,
+        evidence=DOES_NOT_FIT if too_small else FORECAST if timed else UNKNOWN,
         needs_port=forecast.software == tpu.PORTED,
         chip=forecast.chip or forecast.device,
         memory_parts=known_of(PARTS),
@@ -547,7 +548,7 @@ def forecast_row(expected: Expected, known: HardwareRow | None) -> Row:
         **known_of(AS_FORECAST),
     )
     row = replace(row, cores=known.host_cores(row.devices) if known else ASSUMED.of(row.devices))
-    if not timed or forecast.fits is False:
+    if not timed or too_small:
         return replace(row, reason=forecast.reason or "")
     rough = (forecast.step_time_high or 0.0) > WIDE * (forecast.step_time_low or 0.0)
     return replace(row, rough=rough, prefill_time=expected.prefill_time, **known_of(AS_TIMED))

@@ -43,11 +43,10 @@ HALF = "mixed 16 bits"
 FORMAT_NAMES = {"float32": "float32", "tf32": "TF32", "mixed_bfloat16": HALF, "mixed_float16": HALF}
 SPELT = "AEFHILMNORSX"  # letters whose names begin with a vowel: an H100, an RX 7900
 WHY = {
-    Reason.FITS: "does not fit", Reason.TIGHT: "may not fit", Reason.TIME: "no time is known",
+    Reason.FITS: "too small", Reason.TIGHT: "may not fit", Reason.TIME: "no time is known",
     Reason.PRICE: "no price known", Reason.SPOT: "may be taken away", Reason.PORT: "needs PyTorch/XLA",
     Reason.FREE: "is not free", Reason.SESSION: "a session ends after {hours:g} h",
 }  # fmt: skip
-TOO_SMALL = (Reason.FITS, Reason.TIGHT)
 LITTLE_USD = 1.0  # of a study's workload: less is not worth a sentence
 
 Sections = Mapping[str, list[str]]
@@ -90,7 +89,8 @@ def templates() -> Environment:
         "time": time_words, "usd": usd_words, "two": two, "number": number, "small": small, "counted": counted,
         "chance": chance, "joined": joined, "count": count_words, "usd_up": hour_words,
         "gb": lambda nbytes: two(nbytes / 1e9), "usd_or": usd_or, "for_many": for_many, "rounded_up": rounded_up,
-        "amount": amount_words, "batch": batch_words, "formats": formats, "format_of": format_of, "use": name_words,
+        "amount": amount_words, "counted_as": counted_words, "batch": batch_words, "formats": formats,
+        "format_of": format_of, "use": name_words,
         "begun": begun_of, "whole": time_of, "cost": cost_words, "usd_of": usd_of, "start_matters": start_matters,
         "start": start_of, "where": where, "rate": rate_words, "memory_of": memory_of, "why": why_words,
         "workers": lambda count: counted(count, "worker") if count else "no worker process", "cores": cores_words,
@@ -321,7 +321,7 @@ def _ports_words(ported: Sequence[Option]) -> list[str]:
 def _left_out_words(ruled_out: RuledOut | None) -> str:
     if ruled_out is None:
         return "dearer and slower"
-    return "too small" if ruled_out.reason in TOO_SMALL else shorten(why_words(ruled_out), MAX_REASON, placeholder=" …")
+    return shorten(why_words(ruled_out), MAX_REASON, placeholder=" …")
 
 
 def batch_words(work: AskedWork) -> str:
@@ -335,19 +335,24 @@ def amount_words(answer: Answer) -> str:
     """Return the size of the work: `60,000 images × 10 epochs`."""
     amount, unit = answer.amount, answer.work.unit
     if not amount.given:
-        return f"a million {unit}s"
+        return f"a million {counted_words(answer)}"
     count = f"{amount.number:,.0f}" if amount.counted == "steps" else count_words(amount.number)
     if amount.counted != "units":
         return f"{count} {amount.counted}"
     return f"{count} {unit}s" if amount.epochs == 1 else f"{count} {unit}s × {amount.epochs:,.10g} epochs"
 
 
+def counted_words(answer: Answer) -> str:
+    """Return what the amount is a number of: `steps`, `images`."""
+    return f"{answer.work.unit}s" if answer.amount.counted == "units" else answer.amount.counted
+
+
 def count_words(value: float) -> str:
     """Return a count: `60,000`, `1.1 billion`."""
     for one, word in ((1e9, "billion"), (1e6, "million")):
         hundredths = round(value / one * 100)
-        if value >= one and math.isclose(value, hundredths * one / 100, rel_tol=1e-9):
-            return f"{hundredths / 100:g} {word}"
+        if value >= 1e9 or (value >= one and math.isclose(value, hundredths * one / 100, rel_tol=1e-9)):
+            return f"{hundredths / 100:,g} {word}"
     return f"{value:,.0f}"
 
 
@@ -670,6 +675,12 @@ def by_stake(answers: Sequence[Answer]) -> list[Answer]:
     return sorted(answers, key=lambda one: (one.work.mode == "operation", [-worst for worst in _at_stake(one)]))
 
 
+def matters(answer: Answer) -> bool:
+    """Return whether the worst choice costs more than little."""
+    usd, seconds = _at_stake(answer)
+    return usd >= LITTLE_USD or seconds > NEAR_SECONDS
+
+
 def _at_stake(answer: Answer) -> tuple[float, float]:
     """USD and seconds by which the worst choice that ends in time, or any where none does, exceeds the pick."""
     pick = answer.pick
@@ -722,11 +733,11 @@ def study_rows(answers: Sequence[Answer]) -> list[list[str]]:
 
 def _stake_words(answer: Answer) -> str:
     """The amount that the worst choice costs more than the pick."""
+    if not matters(answer):
+        return "little"
     usd, seconds = _at_stake(answer)
     stakes = [f"USD {usd_words(usd)}"] if usd >= LITTLE_USD else []
     stakes += [time_words(seconds)] if seconds > NEAR_SECONDS else []
-    if not stakes:
-        return "little"
     return f"up to {' or '.join(stakes)}"
 
 

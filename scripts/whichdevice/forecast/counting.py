@@ -24,7 +24,15 @@ from whichdevice.base.identity import installed_versions
 from whichdevice.base.locks import beside_no_measurement
 from whichdevice.base.supervisor import Finish, supervise_module
 from whichdevice.forecast import host
-from whichdevice.forecast.count.kept import SAME, StepCount, read_count, record_on, write_count
+from whichdevice.forecast.count.kept import (
+    StepCount,
+    counted_step,
+    read_count,
+    record_on,
+    shares_batch,
+    write_count,
+)
+from whichdevice.forecast.known import known_count
 from whichdevice.forecast.products import CompiledRecord, ProgramRequest, read_compiled, write_compiled
 from whichdevice.forecast.targets import environment, find_target, software_of
 from whichdevice.forecast.work import Work
@@ -37,7 +45,6 @@ PARALLEL = 2  # processes; one keeps little more than one core busy, and takes 1
 FEW = 3  # steps that one process counts: it would take a second one as long to import its framework
 MAX_BESIDE = 1.5e9  # bytes that a script takes to its first step, which each process runs
 LENGTH = 24
-OF_DEVICE = {"device", "devices", "workload", "timeout", "longest_sequence"}  # of a request, what a count does not know
 Found = Callable[[int, CompiledRecord], None]
 Group = list[int]  # numbers of the requests of one step
 
@@ -64,6 +71,8 @@ def count_steps(
         if (known := _refused(draft) or _kept(draft, counts) or _without_framework(draft)) is not None:
             know(number, known)
     rest = {number: draft for number, draft in drafts.items() if number not in records}
+    shipped = {number: known for number, draft in rest.items() if (known := _shipped(draft)) is not None}
+    rest = {number: draft for number, draft in rest.items() if number not in shipped}
     if rest:
         traced = all(software_of(draft.asked.module) == "eager" for draft in rest.values())  # seconds of one core
         with (
@@ -71,6 +80,8 @@ def count_steps(
             tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
         ):
             _Pool(rest, Path(folder), log, know).run()
+    for number, known in shipped.items():  # after the others, which measure what this host takes to send a step off
+        know(number, known)
     return [records[number] for number in range(len(requests))]
 
 
@@ -94,23 +105,6 @@ def kept_path(draft: CompiledRecord) -> Path:
     key += [draft.versions, draft.code_hash, draft.schema_version]
     digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
     return CACHE / f"{digest[:LENGTH]}.json"
-
-
-def counted_step(asked: ProgramRequest) -> dict[str, Any]:
-    """All of a request that the count of a step depends on: the batch is that of one device."""
-    step = asked.model_dump(mode="json", exclude=OF_DEVICE)
-    precision = SAME.get(asked.precision, asked.precision)
-    return step | {"precision": precision, "batch_size": batch_of_one(asked)}
-
-
-def batch_of_one(asked: ProgramRequest) -> int:
-    """Return the batch of one device: several share that of a model; each does a whole operation."""
-    return asked.batch_size // (asked.devices if shares_batch(asked) else 1)
-
-
-def shares_batch(asked: ProgramRequest) -> bool:
-    """Return whether several devices share the batch of a step."""
-    return asked.devices > 1 and Model.read(asked.module).has_model
 
 
 def _one_go(asked: ProgramRequest) -> dict[str, Any]:
@@ -156,6 +150,12 @@ def _kept(draft: CompiledRecord, counts: dict[Path, StepCount | None]) -> Compil
         with suppress(StudyError):
             counts[path] = read_count(path)
     count = counts[path]
+    return None if count is None else record_on(count, draft.asked, draft)
+
+
+def _shipped(draft: CompiledRecord) -> CompiledRecord | None:
+    """The record from a count that comes with the package: of a step at the settings that its name stands for."""
+    count = known_count(draft.asked)
     return None if count is None else record_on(count, draft.asked, draft)
 
 

@@ -57,8 +57,18 @@ def residual(fitted: Mapping[str, Any], family: str, chip: str, chip_class: str)
     variances = fitted["variances"]
     shared = family_sd**2 + variances["question"] + variances["source"]
     variance = chip_sd**2 + variances["machine"] + variances["rest"]
-    wider = fitted["widths"].get(family, fitted["widths"]["other"]) ** 2
-    return Residual(offset + chip_offset, math.sqrt(wider * (shared + variance) - variance), math.sqrt(variance))
+    width = fitted["widths"].get(family, fitted["widths"]["other"])
+    return Residual(offset + chip_offset, *widened_by(width, math.sqrt(shared), math.sqrt(variance)))
+
+
+def widened_by(width: float, sd_shared: float, sd_own: float) -> tuple[float, float]:
+    """Return both spreads of a family that is missed by so many times as much as variances say.
+
+    What it is missed by more is of its models, which devices share; where it is less, both are narrower.
+    """
+    if width < 1:
+        return width * sd_shared, width * sd_own
+    return math.sqrt(width**2 * (sd_shared**2 + sd_own**2) - sd_own**2), sd_own
 
 
 def interval(

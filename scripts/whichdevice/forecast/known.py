@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from whichdevice.forecast.count.kept import StepCount, record_on
-from whichdevice.forecast.counting import counted_step
+from whichdevice.forecast.count.kept import StepCount, counted_step, record_on
 from whichdevice.forecast.products import CompiledRecord, ProgramRequest
 from whichdevice.forecast.targets import find_target
 from whichdevice.models.address import known_on_hub
@@ -35,10 +34,15 @@ def known_record(request: ProgramRequest) -> CompiledRecord | None:
     known = known_steps(request.module)
     if (record := known.records.get(_asked(request))) is not None:
         return record.model_copy(update={"asked": request})
-    count = known.counts.get(_text(counted_step(request)))
+    count = known_count(request)
     if count is None or find_target(request.device, request.devices).refusal(request.precision):
         return None
     return record_on(count, request, CompiledRecord(asked=request, status="failed", code_hash=""))
+
+
+def known_count(request: ProgramRequest) -> StepCount | None:
+    """Return the count of a step of JAX, Keras or TensorFlow; None where none is kept."""
+    return known_steps(request.module).counts.get(_text(counted_step(request)))
 
 
 @cache

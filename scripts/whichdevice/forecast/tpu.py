@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any
 
 from whichdevice.base.sheets.hardware import HardwareRow
-from whichdevice.forecast.targets import Target
 from whichdevice.forecast.time_model import Peaks, read_constants, seconds_by_class, software_of
 from whichdevice.forecast.work import Item, Work
 
@@ -24,9 +23,8 @@ TEMPORARY, IN_LOOPS = 0.8, 1.25
 ESTIMATE = "a first estimate, without its compiler"
 KERAS_ESTIMATE = f"{ESTIMATE}; Keras needs its JAX backend"
 PYTORCH = "PyTorch needs PyTorch/XLA there (torch_xla.device(), torch_xla.sync() after each step) or a port to JAX; "
-PYTORCH += "the interval is wide: published times are of ports alone"
+PYTORCH += "published times are of ports to JAX alone"
 PORTED = "PyTorch on TPU"  # the name of the constants of a step that nobody runs as it is
-MULTIPLIES = ("product", "convolution", "grouped convolution", "recurrent", "attention", "attention backward")
 FULL_ROWS = 8  # of a batch, that a matrix unit takes at a time
 LOOPS_SHARE = 0.3  # of the time, from which on loops over time steps are a cause
 WORTH = 0.85  # of the time of an example, from which on a change is worth a sentence
@@ -65,10 +63,12 @@ def without_form(what: Sequence[str]) -> str | None:
     return (CAST if what[0] == "float64" else NO_FORM.format(", ".join(what))) if what else None
 
 
-def is_tight(needed: float, target: Target) -> bool:
-    """Whether an estimate is so near to the memory of a TPU that its compiler may find otherwise."""
-    available = target.available(0)
-    return abs(needed - available) <= SPREAD * available
+def ends(needed: float, inputs: float = 0.0) -> tuple[float, float]:
+    """Return between which bytes a step takes on a TPU by its compiler, where this estimate needs so many.
+
+    `inputs` of layers can be left to the host, as MaxText does.
+    """
+    return (needed - inputs) / (1 + SPREAD), needed / (1 - SPREAD)
 
 
 def changes(work: Work, device: HardwareRow, batch: int) -> tuple[dict[str, Any], ...]:

@@ -46,6 +46,8 @@ class Job:
         splits, load = timed_call(
             lambda: self.workload.splits({} if self.dataset is None else load_dataset(self.dataset).arrays)
         )
+        if self.request.learn_seconds is not None:
+            splits = splits[0], self.workload.part(splits[1])
         if self.dataset is None:
             self.emit.part("data", _made_data(self.workload, self.request.workload, *splits))
         self.emit.progress("building the model")

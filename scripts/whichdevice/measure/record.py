@@ -12,7 +12,7 @@ from whichdevice.base.parts import Evidence, Integer, Part, Redacted, no_newer_t
 
 Status = Literal["ok", "out_of_memory", "timed_out", "failed", "refused"]
 PREDICTION = "prediction"  # unit of mode predict, whatever is predicted
-SCHEMA_VERSION = 4  # 1 has `profile` in what was asked, before 4 there are `loop` and `breakdown`; 3 added `pipeline`
+SCHEMA_VERSION = 5  # 1 has `profile` in what was asked, before 4 there are `loop` and `breakdown`; 5 added `curve`
 
 
 class Request(Part):
@@ -227,6 +227,17 @@ class Epoch(Part):
     learning_rate: float | None = None
 
 
+class Point(Part):
+    """A point of a learning curve. Losses and metrics of training are means since the point before."""
+
+    steps: Integer  # so far
+    seconds: float  # of training and evaluation so far
+    loss: float | None = None  # None: before the first step
+    metric: float | None = None
+    validation_loss: float | None = None  # of a part of the held-out data, as is its metric
+    validation_metric: float | None = None
+
+
 class Latency(Part):
     """How long single calls took in steady state, from inputs in host memory to predictions in host memory."""
 
@@ -285,6 +296,7 @@ class Record(Part):
     cold: Cold = Field(default_factory=Cold)
     steady: Steady = Field(default_factory=Steady)
     epochs: list[Epoch] = Field(default_factory=list)
+    curve: list[Point] = Field(default_factory=list)  # of learning with a time budget
     learning: Learning = Field(default_factory=Learning)
     pipeline: Pipeline | None = None
     latency: Latency | None = None  # of mode predict

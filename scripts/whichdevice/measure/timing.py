@@ -1,7 +1,8 @@
 """Time any run: cold first step, warm-up that is kept but not counted, and a steady state that is found.
 
 Windows of blocked steps run until the least warm-up and the time budget are spent. Then it is decided where the step
-times settled; where too little is left, or what is left still has a trend, more windows follow, at most as long again.
+times settled; where too little is left, or what is left still has a trend, more windows follow, at most half as long
+again.
 
 The end of the warm-up is MSER's (White, "An effective truncation heuristic for bias reduction in simulation output",
 Simulation 69, 1997), on batches as in MSER-5. What is left is tested with Mann and Kendall's rank test ("Nonparametric
@@ -111,7 +112,7 @@ SHORTEST_WINDOW = 0.1
 LONGEST_WINDOW = 1.0  # a fixed cost is a few thousandths of it; the numbers of all examples of a window lie in memory
 WARM_UP_SHARE = 0.25  # of the time budget
 MIN_WARM_UP_STEPS = 2
-MAX_BUDGETS = 2.0  # times the first look, for a run that does not settle
+MAX_BUDGETS = 1.5  # times the first look, for a run that does not settle
 
 PrepareSteps = Callable[[int], Callable[[], object]]  # draws the batches of so many steps; its result runs them
 
@@ -149,7 +150,7 @@ def find_steady_state(
     on_warm: Callable[[list[Window]], None] = lambda windows: None,
     on_window: Callable[[float, float], None] = lambda step_time, seconds_left: None,
 ) -> SteadyState:
-    """Time windows until a steady state of the whole budget is found, or twice the time is spent.
+    """Time windows until a steady state of the whole budget is found, or half as much again is spent.
 
     A window lasts what `window_seconds` says. `on_warm(windows)` is called after the least warm-up,
     `on_window(step time, seconds left)` between windows.

@@ -21,6 +21,7 @@ from whichdevice.measure.backends.number_formats import product_format
 from whichdevice.measure.estimated_memory import activation_bytes, estimated_memory, weight_bytes
 from whichdevice.measure.input_pipeline import send_pipeline
 from whichdevice.measure.job import Job, timed_call
+from whichdevice.measure.learning_curve import LearningCurve
 from whichdevice.measure.record import Epoch, Learning, Request, WorkloadFacts
 from whichdevice.measure.timing import time_steps
 from whichdevice.models.batch_order import BatchOrder
@@ -165,7 +166,7 @@ class Learner:
         callbacks.on_train_begin()
         epochs: list[Epoch] = []
         self._left = self.request.epochs * self.steps_per_epoch
-        self._deadline = time.perf_counter() + (self.request.learn_seconds or float("inf"))
+        self._curve = self._begun_curve()
         ended = "epochs"
         for number in range(1, self.request.epochs + 1):
             callbacks.on_epoch_begin(number - 1)
@@ -180,7 +181,7 @@ class Learner:
             if model.stop_training:
                 ended = "callback"
                 break
-            if self._left and self._seconds_left <= 0:
+            if self._left and self._is_over:
                 ended = "seconds"
                 break
         emit.part("learning", Learning(ended_by=ended))
@@ -191,9 +192,17 @@ class Learner:
             loop.adopt()
         return epochs
 
+    def _begun_curve(self) -> LearningCurve | None:
+        if self.request.learn_seconds is None:
+            return None
+        expected = self._left * self.step_time
+        curve = LearningCurve(self.loop.evaluate, self.emit, self.request.learn_seconds, expected)
+        curve.begin()
+        return curve
+
     @property
-    def _seconds_left(self) -> float:
-        return self._deadline - time.perf_counter()
+    def _is_over(self) -> bool:
+        return self._curve is not None and self._curve.is_over
 
     def _epoch(self, number: int) -> Epoch:
         done, seconds, sums = 0, 0.0, np.zeros(2)
@@ -209,7 +218,9 @@ class Learner:
             self._left -= len(part)
             sums += np.array([means.loss, means.metric or 0.0]) * len(part)
             self._report(number, loss=means.loss, metric=means.metric)
-            if done == self.steps_per_epoch or self._seconds_left <= 0:
+            if self._curve is not None:
+                self._curve.add(len(part), *means, last=not self._left or self._is_over)
+            if done == self.steps_per_epoch or self._is_over:
                 break
         epoch = Epoch(epoch=number, seconds=seconds, loss=sums[0] / done)
         epoch.steps = done if done < self.steps_per_epoch else None
@@ -222,12 +233,17 @@ class Learner:
         return epoch
 
     def _fitting(self, steps: int) -> int:
-        """Return `steps`, or as many as the time left has room for; at least one."""
-        return max(1, int(min(steps, self._seconds_left / max(self.step_time, 1e-9))))
+        """Return `steps`, or as many as the time to the next point of the curve has room for; at least one."""
+        if self._curve is None:
+            return steps
+        seconds = min(self._curve.seconds_left, self._curve.seconds_to_next)
+        return max(1, int(min(steps, seconds / max(self.step_time, 1e-9))))
 
     def _report(self, number: int, **values: float | None) -> None:
         counts = {"epoch": number, "epochs": self.request.epochs}
-        seconds = min(self._left * self.step_time, max(self._seconds_left, 0.0))
+        seconds = self._left * self.step_time
+        if self._curve is not None:
+            seconds = min(seconds, max(self._curve.seconds_left, 0.0))
         self.emit.progress("learning", **counts, step_time=self.step_time, seconds_left=seconds, **values)
 
 

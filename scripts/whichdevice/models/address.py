@@ -5,7 +5,6 @@
     mypackage.nets:small_unet           a function of a package in the working folder, or of an installed one
     trained/mine.keras                  a saved Keras model
     keras.applications:MobileNetV3Small a model of a library, with random weights
-    keras_hub:bert_tiny_en_uncased      the same, of KerasHub
     hf:meta-llama/Llama-3.1-8B          a model of Hugging Face, with random weights; or its page's address
 
 A new kind is a branch of `read_address` and one of `whichdevice.models.loading`.
@@ -30,7 +29,7 @@ from whichdevice.models.names import by_plain_name, hint, nearest
 Kind = Literal["built-in", "file", "function", "saved", "library", "hub"]
 BUILT_IN = Path(__file__).parent / "workloads"
 SUFFIXES = (".py", ".keras")  # of files that are a workload
-LIBRARIES = ("keras.applications", "keras_hub")
+LIBRARIES = ("keras.applications",)
 FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 SKIPPED = {"results", "node_modules", "__pycache__", "site-packages"}  # folders that are no part of a package
 ARGUMENTS = " -- "  # between a script and its arguments
@@ -39,7 +38,8 @@ HUB_TABLE = Path(__file__).with_name("llm_models.csv")  # sizes of models of Hug
 HUB_PAGE = re.compile(r"(?:https?://)?(?:www\.)?huggingface\.co/([\w.-]+/[\w.-]+)(?:[/?#].*)?")
 HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 # Words in the name of a model that was trained further.
-SAME_SIZES = re.compile(r"-(instruct|chat|thinking|it|pt|hf|base(?=-\d{4}))(?=-|$)")
+SAME_SIZES = re.compile(r"-(instruct|chat|thinking|it|pt|hf|coder|math|base(?=-\d{4}))(?=-|$)")
+DATE = re.compile(r"-\d{4}$")  # of a release
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,6 @@ class Address:
     def is_own(self) -> bool:
         """Return whether it is somebody's own code or file, rather than a part of this package or of a library."""
         return self.kind in ("file", "function", "saved")
-
-    @property
-    def runs_code(self) -> bool:
-        """Return whether making its model runs somebody's own Python code."""
-        return self.kind in ("file", "function")
 
     def files(self) -> list[Path]:
         """Every file of one's own that the workload consists of: edits of any of them measure again."""
@@ -128,7 +123,8 @@ def hub_model(name: str) -> str | None:
     """Return the name in the table that has this model's sizes: its own, or its base's."""
     wanted = name.casefold()
     names = _hub_names()
-    return names.get(wanted) or names.get(SAME_SIZES.sub("", wanted))
+    plain = SAME_SIZES.sub("", wanted)
+    return names.get(wanted) or names.get(plain) or names.get(DATE.sub("", plain))
 
 
 def near_hub_name(name: str) -> str | None:

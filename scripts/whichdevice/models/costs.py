@@ -71,22 +71,6 @@ def jaxpr_costs(total: Callable[..., Any], trainable: Any, *others: Any) -> Cost
     return Costs(_flops(forward), _flops(whole), float(activations), 0, 0, _counted(whole), _started(whole))
 
 
-def step_costs(step: Any, *arguments: Any) -> Costs:
-    """Count a whole training step, whose forward half is not known by itself."""
-    import jax
-
-    whole = jax.make_jaxpr(step)(*arguments).jaxpr
-    return Costs(None, _flops(whole), 0.0, 0, 0, _counted(whole), _started(whole))
-
-
-def is_mixed(step: Any, *arguments: Any) -> bool:
-    """Whether most operations of a step's products and convolutions are of 16-bit numbers; its arrays are float32."""
-    import jax
-
-    whole = jax.make_jaxpr(step)(*arguments).jaxpr
-    return 2 * _flops(whole, half=True) > _flops(whole)
-
-
 def _started(jaxpr: Any) -> float:
     """Operations that a framework starts one by one where it compiles nothing: a scan's body as often as it runs."""
     total = 0.0
@@ -97,16 +81,11 @@ def _started(jaxpr: Any) -> float:
     return total
 
 
-def _flops(jaxpr: Any, half: bool = False) -> float:
-    """Two for each term of its products and convolutions; a scan's body as often as it runs, a loop's once.
-
-    With `half` those of 16-bit numbers alone.
-    """
+def _flops(jaxpr: Any) -> float:
+    """Two for each term of its products and convolutions; a scan's body as often as it runs, a loop's once."""
     total = 0.0
     for equation in jaxpr.eqns:
         name = equation.primitive.name
-        if half and name in PRODUCTS and any(given.aval.dtype.itemsize != 2 for given in equation.invars[:2]):
-            continue
         if name == "dot_general":
             (contracted, _), _ = equation.params["dimension_numbers"]
             left = equation.invars[0].aval.shape
@@ -114,10 +93,10 @@ def _flops(jaxpr: Any, half: bool = False) -> float:
         elif name == "conv_general_dilated":
             total += _convolution(equation)
         elif name == "cond":
-            total += max(_flops(branch.jaxpr, half) for branch in equation.params["branches"])
+            total += max(_flops(branch.jaxpr) for branch in equation.params["branches"])
         else:
             times = equation.params["length"] if name == "scan" else 1
-            total += times * sum(_flops(inner, half) for inner in _inner(equation))
+            total += times * sum(_flops(inner) for inner in _inner(equation))
     return total
 
 

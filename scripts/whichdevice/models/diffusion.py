@@ -6,7 +6,7 @@
 Sizes are in diffusion_models.json: fields are those of each part's config.json on huggingface.co; what is left out is
 the library's default. Weights are counted by the file sizes there, two or four bytes a weight, or are those that
 diffusers and transformers make. The kernels of a call of the denoiser and of the decoder are traced on their own
-modules at two sizes (fit/generator_traces.py): attention grows with tokens and their square, the rest with tokens.
+modules at two sizes (tools/generator_traces.py): attention grows with tokens and their square, the rest with tokens.
 Nothing is downloaded.
 """
 
@@ -195,16 +195,27 @@ DIFFUSION: Mapping[str, Diffusion] = MappingProxyType(
     {name: _diffusion(name, **sizes) for name, sizes in _read(SIZES)["models"].items()}
 )
 _NAMES = by_plain_name(DIFFUSION)
+SISTERS = {  # of the same sizes
+    "stable-diffusion-v1-4": "stable-diffusion-v1-5", "stable-diffusion-2": "stable-diffusion-2-1",
+    "stable-diffusion-2-1-base": "stable-diffusion-2-base", "sd-turbo": "stable-diffusion-2-base",
+    "sdxl-turbo": "stable-diffusion-xl-base-1.0",
+}  # fmt: skip
+
+
+def _known(text: str) -> str | None:
+    """Return the name of a model of these sizes, whoever published it."""
+    plain = text.casefold().rpartition("/")[2]
+    return _NAMES.get(SISTERS.get(plain, plain))
 
 
 def diffusion_name(text: str) -> str | None:
     """Return the name of a model that can be trained; None where it is none of these."""
-    name = _NAMES.get(text.casefold())
+    name = _known(text)
     return name if name and DIFFUSION[name].words else None
 
 
 def generator(name: str) -> Diffusion | None:
     """Return the model of this name; None where it is no known one that makes images or videos."""
-    plain = name.removeprefix("hf:").casefold()
-    known = _NAMES.get(plain) or _NAMES.get(f"{plain}-diffusers")
+    plain = name.removeprefix("hf:")
+    known = _known(plain) or _known(f"{plain}-diffusers")
     return DIFFUSION[known] if known else None

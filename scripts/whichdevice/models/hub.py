@@ -22,6 +22,7 @@ from whichdevice.models.address import config_file
 
 SECONDS = 5.0  # to wait for the hub
 CONFIG, FILES = "config.json", ("model.safetensors", "model.safetensors.index.json")
+WITHOUT = f"where it has no {CONFIG}, as of diffusers or timm, name the script that trains it, or a file with a model()"
 # What is in a file of weights in few bits besides them: scales, zeros and the order of groups.
 NO_WEIGHTS = re.compile(r"scale|zero|g_idx|absmax|quant_|weight_shape")
 OUTPUT = re.compile(r"(^|\.)(lm_head|embed_out|output_layer|output)\.(q?weight|weight_packed)$")
@@ -49,7 +50,8 @@ def hub_config(name: str, hint: str = ".") -> Path:
 
     `hint` names a model that is known here and has nearly this name.
     """
-    label, save = f"hf:{name}", f"Save its {CONFIG} from huggingface.co/{name} and name the folder: hf:path/to/folder"
+    label = f"hf:{name}"
+    save = f"Save its {CONFIG} from huggingface.co/{name} and name the folder: hf:path/to/folder; {WITHOUT}"
     if find_spec("huggingface_hub") is None:
         raise StudyError(
             f"{label}: is not known here{hint} With its client the hub is asked: pip install huggingface_hub. {save}"
@@ -70,7 +72,7 @@ def hub_config(name: str, hint: str = ".") -> Path:
         raise StudyError(f"{label}: the hub has no such model{hint} If it is private, log in: hf auth login") from None
     except Exception as error:  # of its client, whose HTTP library has errors of its own
         if isinstance(error, errors.EntryNotFoundError) and not isinstance(error, errors.LocalEntryNotFoundError):
-            raise StudyError(f"{label}: has no {CONFIG} on the hub, so it is no model of transformers{hint}") from None
+            raise StudyError(f"{label}: is no model of transformers on the hub{hint} {WITHOUT.capitalize()}") from None
         raise StudyError(f"{label}: the hub did not answer ({type(error).__name__}){hint} {save}") from None
 
 

@@ -4,7 +4,8 @@
     hf:path/to/folder              which has a config.json
     hf:ORG/NAME                    of the hub, by its config.json: where huggingface_hub is installed
 
-A decoder learns the next word, an encoder to classify a text, T5 and Whisper to write one, or each what the option
+A decoder learns the next word, an encoder to classify a text, a ViT and its like an image, T5 and Whisper to write
+one, or each what the option
 `objective` names (models/objectives/). Options: `length` (words of a sequence), those of the objective and those of
 models/tuning.py. A mixture of experts is routed evenly, as on random words.
 """
@@ -45,6 +46,8 @@ CLASSIFIERS = (
     "bert", "distilbert", "roberta", "xlm-roberta", "deberta-v2", "electra", "albert", "camembert", "modernbert",
     "mpnet",
 )  # fmt: skip
+IMAGES = ("vit", "deit", "beit", "dinov2", "swin", "swinv2", "convnext", "convnextv2", "resnet")  # that it classifies
+SIDE = 224  # pixels of an image, where nobody says
 LAYERS = (
     "num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_decoder_layers", "encoder_layers", "decoder_layers",
 )  # fmt: skip
@@ -110,6 +113,11 @@ class Configuration:
         return min(known, SHORT) if self.kind in CLASSIFIERS else known
 
     @property
+    def classes(self) -> int:
+        """The number of classes that it tells apart."""
+        return self.number("num_labels") or len(self.fields.get("id2label", ())) or 2
+
+    @property
     def vocabulary(self) -> int:
         """The number of words that it knows."""
         return int(self.fields.get("vocab_size", 2))
@@ -152,6 +160,8 @@ class Configuration:
             return "SpeechSeq2Seq"
         if self.kind in CLASSIFIERS:
             return "SequenceClassification"
+        if self.kind in IMAGES:
+            return "ImageClassification"
         return "Seq2SeqLM" if self.fields.get("is_encoder_decoder") or self.kind in ("t5", "mt5") else "CausalLM"
 
 
@@ -211,15 +221,16 @@ def _read(name: str, path: Path) -> Configuration:
 def hub_adapter(address: Address) -> Adapter:
     """Return the adapter of an `hf:` address; raises StudyError where its sizes are not known."""
     known = configuration(address.function)
-    classifies = known.task == "SequenceClassification"
-    target = Array((), "int32", 2) if classifies else Array((None,), "int32", known.vocabulary)
+    classes = {"SequenceClassification": 2, "ImageClassification": known.classes}.get(known.task)
+    target = Array((), "int32", classes) if classes else Array((None,), "int32", known.vocabulary)
+    unit = "image" if known.kind in IMAGES else "sequence"
     declared = Declaration(
         input=_inputs(known),
         target={"labels": target},
         optimizer="AdamW",
-        batch_size=8,
-        sequence_length=min(known.longest, LENGTH),
-        unit="sequence",
+        batch_size=64 if unit == "image" else 8,
+        sequence_length=min(known.longest, LENGTH) if unit == "sequence" else None,
+        unit=unit,
         source=f"{PREFIX}{known.name}, {HUB_TABLE.name if known.parameters else 'config.json'}",
         functions=frozenset({"model"}),
         framework=TORCH,
@@ -301,8 +312,9 @@ class HubModel(NamedModel):
 
     @property
     def usual(self) -> dict[str, Any]:
-        """One pass a step, of an objective that needs the whole batch."""
-        return {"gradient_accumulation": 1} if self.objective is not None and self.objective.in_one_pass else {}
+        """One pass a step, of images and of an objective that needs the whole batch."""
+        whole = self.unit == "image" or (self.objective is not None and self.objective.in_one_pass)
+        return {"gradient_accumulation": 1} if whole else {}
 
     @property
     def option_names(self) -> tuple[str, ...]:
@@ -326,6 +338,21 @@ class HubModel(NamedModel):
             return None
         return 2.0 * 2 * layers * heads * (known.number("head_dim") or width // whole)
 
+    def copies(self, size: int, four_bits: bool = False) -> dict[str, float]:
+        """Return bytes of `size` sequences that versions of its libraries hold besides, or leave to the host.
+
+        `logits`: transformers holds them once more in float32. `single`: peft's preparation for weights of 4 bits holds
+        the others in float32 beside 16 bits, and with them the `inputs` of layers, which JAX may leave to the host.
+        """
+        known, words = self.configuration, size * (self.length or 0)
+        if known.task != "CausalLM":
+            return {}
+        width, matrices = known.number("hidden_size", "n_embd", "d_model"), 2 - known.number("tie_word_embeddings")
+        inputs = 2.0 * words * width * (known.layers or 1)
+        single = inputs + 4.0 * width * matrices * known.vocabulary
+        single *= four_bits or self.tuning.method == "qlora"
+        return {"logits": 4.0 * words * known.vocabulary, "single": single, "inputs": inputs}
+
     def made_module(self, *layers: int) -> Any:
         """The model, perhaps of fewer layers."""
         if not layers:
@@ -345,4 +372,7 @@ class HubModel(NamedModel):
 def _inputs(known: Configuration) -> Tree:
     if known.kind == "whisper":
         return {"input_features": Array((int(known.fields.get("num_mel_bins", 80)), 3000))}
+    if known.kind in IMAGES:
+        side = known.number("image_size") or SIDE
+        return {"pixel_values": Array((known.number("num_channels") or 3, side, side))}
     return {"input_ids": Array((None,), "int32", known.vocabulary)}

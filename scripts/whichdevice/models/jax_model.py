@@ -1,9 +1,8 @@
 """A workload made of a file whose `model()` returns a JAX function with its parameters (docs/start/your-model.md).
 
 `model()` returns a pair (parameters, apply) with `apply(parameters, inputs)`, which may also take `training` and `key`,
-a module of Flax (linen or NNX), one of Equinox, also with its state, or what Haiku's `transform` gives. The file's
-`loss(output, target)` and `metric(output, target)` are functions of `jax.numpy`, and `optimizer()` returns a
-transformation of optax.
+a module of Flax (linen or NNX) or one of Equinox, also with its state. The file's `loss(output, target)` and
+`metric(output, target)` are functions of `jax.numpy`, and `optimizer()` returns a transformation of optax.
 """
 
 import inspect
@@ -18,9 +17,8 @@ from typing import Any
 import numpy as np
 
 from whichdevice.base.errors import StudyError
-from whichdevice.models.costs import Costs, jaxpr_costs, step_costs
+from whichdevice.models.costs import Costs, jaxpr_costs
 from whichdevice.models.framework import JAX
-from whichdevice.models.script.found import JaxStep
 from whichdevice.models.shapes import mapped
 from whichdevice.models.without_keras import NativeFile, NativeModel, call_arguments, examples_of
 from whichdevice.models.workloads.base import Arrays
@@ -28,8 +26,7 @@ from whichdevice.models.workloads.base import Arrays
 MODES = {  # arguments by which a module of Flax linen knows whether it trains; True: that it does not
     "training": False, "train": False, "is_training": False, "deterministic": True, "use_running_average": True,
 }  # fmt: skip
-EXPECTED = "a pair (parameters, apply), a module of Flax or Equinox, or hk.transform(...)"
-HAIKU = ("params", "state", "rng")  # first arguments of the functions that it makes
+EXPECTED = "a pair (parameters, apply) or a module of Flax or Equinox"
 RATE = 1e-3  # of an optimiser that is given by its name
 
 
@@ -37,10 +34,10 @@ class JaxModel(NativeModel):
     """Parameters and what else a model holds, as trees of arrays, and the pure function that applies them."""
 
     def __init__(
-        self, trained: Any, held: Any, apply: Callable[..., Any], kind: str, workload: "JaxFile", step: Any = None
+        self, trained: Any, held: Any, apply: Callable[..., Any], kind: str, workload: "JaxFile"
     ) -> None:
         self.trained, self.held, self.apply, self.kind = trained, held, apply, kind
-        self.workload, self.step = workload, step  # a step of a script's own: a function as JaxStep has it
+        self.workload = workload
 
     def sizes(self) -> tuple[int, int]:
         """Numbers of all trees that are floats; trained ones."""
@@ -49,7 +46,7 @@ class JaxModel(NativeModel):
 
         sizes = [
             sum(leaf.size for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating))
-            for tree in (self.trained, self.held if self.step is None else ())  # a step's optimiser is none
+            for tree in (self.trained, self.held)
         ]
         return sum(sizes), sizes[0]
 
@@ -76,9 +73,6 @@ class JaxModel(NativeModel):
         workload = self.workload
         arrays = {name: jax.ShapeDtypeStruct(array.shape, array.dtype) for name, array in workload.first.items()}
         inputs, target = examples_of(arrays)
-        if self.step is not None:
-            counted = self._of_one(step_costs(self.step, self.trained, self.held, inputs))
-            return replace(counted, forward_flops=None), []
 
         def judged(trained: Any, held: Any, inputs: Any, target: Any) -> Any:
             output, held = self.apply(trained, held, inputs, True)
@@ -112,11 +106,8 @@ class JaxFile(NativeFile):
     def model(self) -> JaxModel:
         """The function and its parameters, traced once on shapes of a few examples."""
         built = self._built()
-        if isinstance(built, JaxStep):
-            model = JaxModel(built.trained, built.held, self._applied, "step", self, built.run)
-        else:
-            with self._explaining("model()"):
-                model = self._adapted(built)
+        with self._explaining("model()"):
+            model = self._adapted(built)
         with self._explaining("the first training step"):
             _ = model.trial
         return model
@@ -125,16 +116,11 @@ class JaxFile(NativeFile):
         """Return it as a function of its parameters, by the package of its class."""
         first = built[0] if isinstance(built, tuple) and built else built
         kinds = {kind.__module__.partition(".")[0] for kind in type(first).__mro__}
-        if isinstance(built, tuple) and hasattr(built, "init") and hasattr(built, "apply"):
-            return self._haiku(built)
         if "equinox" in kinds:
             return self._equinox(*built if isinstance(built, tuple) else (built,))
         if "flax" in kinds and hasattr(built, "init_with_output"):
             return self._linen(built)
         return self._pair(built) if isinstance(built, tuple) else self._module(built)
-
-    def _applied(self, *_: Any) -> Any:
-        raise StudyError(f"{self.address.label}: a JAX script shows its training step alone, no predictions")
 
     def _pair(self, built: tuple[Any, ...]) -> JaxModel:
         import jax
@@ -211,30 +197,6 @@ class JaxFile(NativeFile):
             return output, {"key": jax.random.key_data(later), "state": state}
 
         return JaxModel(trained, {"key": _key(), "state": state}, apply, type(built).__name__, self)
-
-    def _haiku(self, built: Any) -> JaxModel:
-        """A function that Haiku transformed; it gets `is_training` where it takes that."""
-        import jax
-
-        known = [*inspect.signature(built.apply).parameters]  # params, perhaps state, perhaps rng, then the inputs
-        args, named = call_arguments(self._one())
-        modes = ["is_training"]
-        try:
-            jax.eval_shape(lambda key: built.init(key, *args, **named, is_training=True), jax.random.key(0))
-        except TypeError:
-            modes = []
-        trained = built.init(jax.random.key(0), *args, **named, **dict.fromkeys(modes, True))
-        trained, state = trained if "state" in known else (trained, None)
-
-        def apply(trained: Any, held: Any, inputs: Any, training: bool) -> tuple[Any, Any]:
-            later, now = jax.random.split(jax.random.wrap_key_data(held["key"]))
-            first = [{"params": trained, "state": held["state"], "rng": now}[name] for name in known if name in HAIKU]
-            args, named = call_arguments(inputs)
-            output = built.apply(*first, *args, **named, **dict.fromkeys(modes, training))
-            output, state = output if "state" in known else (output, None)
-            return output, {"key": jax.random.key_data(later), "state": state}
-
-        return JaxModel(trained, {"key": _key(), "state": state}, apply, "function", self)
 
     def _one(self) -> Any:
         """A batch of one example, all zeros."""

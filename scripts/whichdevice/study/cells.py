@@ -187,12 +187,6 @@ def _settled(study: Study, name: str) -> Workload:
     return copy
 
 
-def own_modules(study: Study) -> dict[str, str]:
-    """Return the code and models of somebody's own that a study's workloads name, each with one of these workloads."""
-    models = {model_of(study, name): name for name in study.workloads}
-    return {model.text: name for model, name in models.items() if model.address.is_own}
-
-
 def _recipe_batch_size(study: Study, name: str) -> int:
     """The recipe's batch size, or 0 where the config sets its own and the workload need not be read."""
     return 0 if study.workloads[name].batch_size else model_of(study, name).recipe.batch_size
@@ -221,11 +215,3 @@ def _is_default(study: Study) -> bool:
     data = study.data.model_copy(update={"sources": {}})
     plain = study.model_copy(update={"data": data})
     return all(getattr(plain, name) == value for name, value in Study()) and not Path(study.root, MERGED).is_dir()
-
-
-def own_sizes(study: Study, name: str) -> list[int]:
-    """Return the batch sizes at which a workload is forecast for the answer, rather than for a picture alone."""
-    workload = study.workloads[name]
-    known = workload.batch_size or [model_of(study, name).recipe.batch_size]
-    generates = workload.mode == "generate"
-    return study.forecast.batch_size or sorted({min(known), max(known)} if generates else {max(known)})

@@ -116,19 +116,18 @@ class Experiment:
 
     def requests(self) -> Iterator[ProgramRequest]:
         """Yield its step on the source's own devices and on today's; nothing where the source does not say its size."""
-        first, timed = self.first, self.timed
-        if first.batch_size is None or timed is None:
+        first = self.first
+        if first.batch_size is None or self.timed is None:
             return
         own = (claim.hardware for claim in self.claims if claim.device_class != "cpu" and claim.hardware)
-        for target in map(find_target, dict.fromkeys((*own, *TODAY))):
-            each = target.devices if timed.unit == SPEED else 1  # of products every core has one of its own
+        for target in map(find_target, dict.fromkeys((*own, *TODAY))):  # of products every core has one of its own
             yield ProgramRequest(
                 device=target.device,
                 devices=target.devices,
                 workload=CLAIMED + first.workload,
                 module=first.workload,
                 precision=self.format_on(target.kind),
-                batch_size=first.batch_size * each,
+                batch_size=first.batch_size,
                 sequence_length=first.sequence_length,
             )
 

@@ -1,8 +1,8 @@
 """Measure one run: everything between a study's config and a record on disk.
 
-A disturbed run is repeated once in the same job. The attempt is chosen by the noise alone, never by the speed: choosing
-the faster one would favour luck. A run that learns is repeated without learning, which can take hours: its timing then
-comes from the second process, its learning from the first.
+A disturbed run is repeated once in the same job, while the study's time for repeating lasts. The attempt is chosen by
+the noise alone, never by the speed: choosing the faster one would favour luck. A run that learns is repeated without
+learning, which can take hours: its timing then comes from the second process, its learning from the first.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from whichdevice.study.cells import KEY, Run, parse_run, study_runs
 from whichdevice.study.config.load import read_study
 from whichdevice.study.config.model import Study
 from whichdevice.study.prepare import sound_dataset
-from whichdevice.study.records.store import write_record
+from whichdevice.study.records.store import recorded, write_record
 from whichdevice.study.request import build_request, dataset_folder, measuring_order, run_key
 from whichdevice.study.run_progress import Progress
 
@@ -44,7 +44,8 @@ def measure(
 ) -> Record:
     """Measure the run that `record_path` names in the study of `config`, and write its record.
 
-    A run that fails, hangs, is killed or is refused is a record with that status; a disturbed one is repeated once.
+    A run that fails, hangs, is killed or is refused is a record with that status; a disturbed one is repeated once
+    within the study's time for it.
     Raises StudyError where the study itself is at fault: no such run, no dataset, or code that was edited after the
     path was planned. A path without a key, as a person writes it, takes whatever the run is now.
     Progress goes to `stream`, else to standard error; that it waits for another measurement, to `on_wait` if given.
@@ -79,7 +80,10 @@ def _require_planned(study: Study, run: Run, record_path: Path) -> None:
 
 def _repeated(study: Study, request: Request, first: Record, parent: Path, log: Path, progress: Progress) -> Record:
     """The record that counts: a second attempt is made where the machine disturbed the first."""
-    again, why_not = repetition(first, request, study.measure.retry_disturbed)
+    left = study.measure.retry_seconds
+    if first.noise.disturbed:
+        left -= sum(map(repeating, recorded(Path(study.root))))
+    again, why_not = repetition(first, request, left)
     if again is None:
         return with_note(first, why_not)
     progress.phase(f"disturbed ({first.noise.reasons[0]}): it is measured again")
@@ -87,14 +91,26 @@ def _repeated(study: Study, request: Request, first: Record, parent: Path, log: 
         return chosen(first, _attempt_of(study, first.run, again, folder, log, progress))
 
 
-def repetition(first: Record, request: Request, wanted: bool) -> tuple[Request | None, str | None]:
-    """The request of a second attempt, or None with the reason where a disturbed run is not repeated."""
+def repeating(record: Record) -> float:
+    """Seconds that a second attempt took; 0 without one."""
+    if not record.attempts:
+        return 0.0
+    other = record.attempts[-1]
+    began = other.started if other.number == 2 else other.ended
+    return (record.ended - began).total_seconds()
+
+
+def repetition(first: Record, request: Request, left_to_repeat: float) -> tuple[Request | None, str | None]:
+    """The request of a second attempt, or None with the reason where a disturbed run is not repeated.
+
+    It is expected to take as long as the first without learning, and starts while that is left to repeat, in seconds.
+    """
     if first.status != "ok" or not first.noise.disturbed:
         return None, None
-    if not wanted:
-        return None, "measure.retry_disturbed is off"
     took = (first.ended - first.started).total_seconds()
     learning = sum(epoch.seconds + (epoch.validation_seconds or 0.0) for epoch in first.epochs)
+    if left_to_repeat < took - learning:
+        return None, f"no time left: {max(left_to_repeat, 0.0):.0f} s of measure.retry_seconds"
     left = request.timeout - took
     if left < took - learning:
         return None, f"no time left: it took {took:.0f} s of measure.timeout = {request.timeout:g} s"

@@ -17,7 +17,7 @@ from whichdevice.forecast.products import (
     write_compiled,
 )
 from whichdevice.forecast.targets import Target, devices_in, find_target, targets_in, usual_precision
-from whichdevice.study.cells import model_of, own_sizes
+from whichdevice.study.cells import model_of
 from whichdevice.study.claims import claim_requests
 from whichdevice.study.config.model import Study
 
@@ -58,7 +58,9 @@ def _requests(study: Study) -> Iterator[ProgramRequest]:
             raise StudyError(f"config: forecast.workload: no {name}; there are {', '.join(study.workloads)}")
         workload = study.workloads[name]
         model = model_of(study, name)
-        sizes = sorted({*own_sizes(study, name), *(workload.sweep or ())})
+        known = workload.batch_size or [model.recipe.batch_size]
+        ends = (min, max) if workload.mode == "generate" else (max,)
+        sizes = study.forecast.batch_size or sorted({end(known) for end in ends})
         modes: tuple[Mode, ...] = GENERATING if workload.mode == "generate" else (workload.mode,)
         lengths: Sequence[int | None] = workload.sequence_length or [None]
         for precision, size, length, target, mode in product(settings.precision, sizes, lengths, targets, modes):

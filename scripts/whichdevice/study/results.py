@@ -8,7 +8,7 @@ import pandas as pd
 from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.base.sheets.prices import price_sheet
 from whichdevice.decide import Answer, answers
-from whichdevice.study.cells import own_sizes, workflow_command
+from whichdevice.study.cells import workflow_command
 from whichdevice.study.config.load import read_study
 from whichdevice.study.config.model import Study
 from whichdevice.study.tables.base import read_table
@@ -55,15 +55,7 @@ class StudyResults:
         hardware = {name: sheet_row(name, named.get(name), self.study, sheet) for name in self.study.devices}
         options = {name: workload.options for name, workload in self.study.workloads.items()}
         cells = priced_cells(self.summary, self.costs)
-        return answers(cells, read_forecasts(self.asked_forecasts), None, hardware, sheet, options=options)
-
-    @cached_property
-    def asked_forecasts(self) -> pd.DataFrame:
-        """The rows of `forecasts` at the batch sizes that the question is about, without those of a sweep."""
-        swept = [name for name, workload in self.study.workloads.items() if workload.sweep]
-        sizes = {name: own_sizes(self.study, name) for name in swept}
-        rows = zip(self.forecasts["workload"], self.forecasts["batch_size"], strict=True)
-        return self.forecasts.loc[[size in sizes.get(name, [size]) for name, size in rows]]
+        return answers(cells, read_forecasts(self.forecasts), None, hardware, sheet, options=options)
 
     @property
     def devices(self) -> list[str]:

@@ -165,7 +165,6 @@ def answered(question: "Question", screen: "Screen | None" = None) -> "tuple[One
     if not any(known_steps(question.model.text)):
         require(question.model.address)
     question = replace(question, model=looked_at(question.model, question.script_arguments))
-    question = with_size(question)
     counts = question.counts
     if question.gpus is None and counts != (1,):
         several = targets_of(question.devices, counts, software, tells=False)
@@ -237,7 +236,6 @@ def too_small(answer: "Answer") -> set[str]:
     return {row.card for row in answer.work.rows if row.rented and row.fits is False}
 
 
-MILLION = 1e6  # steps of a training whose number does not show
 MAX_GPUS = 64  # that are tried without being asked for
 
 
@@ -246,7 +244,8 @@ def looked_at(model: "Model", arguments: Sequence[str] = ()) -> "Model":
 
     A script that is not known yet runs until its training starts, which makes it known.
     """
-    from whichdevice.models.script.look import known, probe, trains
+    from whichdevice.base.files import can_be_written
+    from whichdevice.models.script.look import FOLDER, known, probe, trains
 
     if not trains(model.address):
         if arguments:
@@ -254,23 +253,15 @@ def looked_at(model: "Model", arguments: Sequence[str] = ()) -> "Model":
         return model
     model = model.with_arguments(arguments) if arguments else model
     if known(model.address) is None:
+        if not can_be_written(FOLDER):
+            where = f"{model.label}: {Path.cwd()} cannot be written, and what the script does is kept there"
+            raise StudyError(f"{where}: go to another folder and name it by its path")
         print(
             f"{model.label} runs until its training starts: it may write and download until then. Nothing trains.",
             file=sys.stderr,
         )
         probe(model.address)
     return model
-
-
-def with_size(question: "Question") -> "Question":
-    """Return the question, of a script whose loops do not show how long it trains for a million steps."""
-    stopped, wants = question.model.found, question.wants
-    named = wants.steps or wants.examples or wants.tokens or (wants.epochs and stopped and stopped.examples)
-    if question.mode != "train" or stopped is None or not stopped.unknown or named:
-        return question
-    wanted = "--epochs N or --steps N" if stopped.examples else "--steps N"
-    print(f"{question.model.text}: {stopped.unknown}: this is for a million steps; add {wanted}", file=sys.stderr)
-    return replace(question, wants=replace(wants, epochs=None, steps=MILLION))
 
 
 class Screen:

@@ -72,22 +72,25 @@ def _nested(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 def plan_lines(plan: Any, call: Callable[[str], str]) -> list[str]:
     """The plan as lines for a person."""
     from whichdevice.models.datasets.base import get_dataset
-    from whichdevice.study.planning.estimate import REDRAW_SECONDS, RUN_BYTES, estimate_run
+    from whichdevice.study.planning.estimate import COUNT_SECONDS, REDRAW_SECONDS, RUN_BYTES, estimate_run
     from whichdevice.study.planning.products import compiled_records
 
     study, wanted, datasets = plan.study, plan.wanted(), plan.datasets()
     estimates = {run: estimate_run(study, run) for run in plan.to_measure()}
-    minutes = (sum(one.seconds for one in estimates.values()) + REDRAW_SECONDS) / 60
-    disk = len(estimates) * RUN_BYTES + sum(get_dataset(name).nbytes for name in datasets)
-    least = any(one.at_least for one in estimates.values())
-    words = f"At least {minutes:.0f} min (limits of the config; slow steps exceed them)" if least else ""
-    sources = ", ".join(f"{name} from {study.data.sources[name]}" for name in datasets)
     programs = compiled_records(plan)
     done = sum(Path(record).is_file() for record in programs)
+    beside = (len(programs) - done) * COUNT_SECONDS + REDRAW_SECONDS
+    minutes = (sum(one.seconds for one in estimates.values()) + beside) / 60
+    disk = len(estimates) * RUN_BYTES + sum(get_dataset(name).nbytes for name in datasets)
+    least = any(one.at_least for one in estimates.values())
+    again = study.measure.retry_seconds if estimates else 0.0
+    more = f"; up to {again:g} s more where other programs disturb runs" if again else ""
+    how_long = f"{'At least' if least else 'About'} {minutes:.0f} min{more}"
+    sources = ", ".join(f"{name} from {study.data.sources[name]}" for name in datasets)
     lines = [
         f"Study {study.study}: {len(plan.runs)} runs configured, {len(wanted)} on this host, "
         f"{len(wanted) - len(estimates)} measured already, {len(estimates)} to measure.",
-        f"{words or f'About {minutes:.0f} min'}, {disk / 1e9:.1f} GB of disk.",
+        f"{how_long}. {disk / 1e9:.1f} GB of disk.",
         f"Data: {sources or 'none needed'}.",
         *plan.notes(),
         *_learning(study),
@@ -108,7 +111,7 @@ def _learning(study: Any) -> list[str]:
     seconds, epochs = study.train.seconds, study.train.epochs
     if not (seconds and study.train.repeats and (epochs is None or epochs > 0)):
         return []
-    return [f"Learning stops after {seconds:g} s a run, whatever its epochs (train.seconds)."]
+    return [f"Learning stops after about {seconds:g} s a run, whatever its epochs (train.seconds)."]
 
 
 def _left_out(plan: Any, call: Callable[[str], str]) -> list[str]:

@@ -13,6 +13,7 @@ import json
 import os
 import re
 import sys
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
@@ -70,9 +71,19 @@ def run(args: argparse.Namespace) -> int:
     args.config = overrides(args)
     load_study(read_config(args))
     command = snakemake_command(args)
+    have_cache()
     sys.stdout.flush()
     os.execv(command[0], command)  # nosec B606  # signals and exit status are Snakemake's own
     return 0
+
+
+def have_cache() -> None:
+    """Let Snakemake keep its cache in this folder where the home folder takes none."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "snakemake"
+    with suppress(OSError):
+        cache.mkdir(parents=True, exist_ok=True)
+    if not os.access(cache, os.W_OK):
+        os.environ["XDG_CACHE_HOME"] = str(Path(".snakemake/cache").absolute())
 
 
 def overrides(args: argparse.Namespace) -> list[str]:

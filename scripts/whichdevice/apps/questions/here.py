@@ -16,7 +16,7 @@ from whichdevice.apps.questions.time_left import BUDGET, TimeLeft
 from whichdevice.base.code_hash import content_key
 from whichdevice.base.cpu import cpu_model, usable_cores
 from whichdevice.base.errors import StudyError
-from whichdevice.base.files import write_atomically
+from whichdevice.base.files import can_be_written, write_atomically
 from whichdevice.base.identity import machine_identity
 from whichdevice.base.locks import measurement_lock
 from whichdevice.base.memory import total_memory
@@ -54,7 +54,7 @@ def measured_here(question: Question, counted: Sequence[CompiledRecord], left: T
     eager = software_of(question.model.text) == "eager"
     if eager and "ok" not in reasons and (failed := reasons.get("failed")):  # a trace fails where the model does
         raise StudyError(failed)
-    if eager and question.model.found is not None:
+    if question.model.found is not None:
         return Here(unmeasured=_estimate(counted) or _timed(question, left))
     if reason := _only_on_gpu(question):
         return Here(unmeasured=without_time(NAME, reason))
@@ -130,7 +130,7 @@ def _measured(
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch,
         measurement_lock(f"ask, {question.model.label}", line.line),
     ):
-        data = _data(requests[0])
+        data = _data(requests[0], Path(scratch))
         began, longest = time.monotonic(), 0.0
         for number, request in enumerate(requests):
             started = time.monotonic()
@@ -144,7 +144,8 @@ def _measured(
             record = run_attempt("ask", run, within, folder, Path(scratch) / "run.log", lambda *_: None, data)
             made[number] = record
             if record.status in ("ok", "timed_out"):
-                write_atomically(record.model_dump_json(indent=1), paths[number])
+                with suppress(OSError):  # a folder that cannot be written costs the next call its time
+                    write_atomically(record.model_dump_json(indent=1), paths[number])
             left.processes.finish()
             longest = max(longest, time.monotonic() - started)
             if record.status != "ok":
@@ -153,8 +154,11 @@ def _measured(
     return made
 
 
-def _data(request: Request) -> "partial[tuple[Path, DataFacts]] | None":
-    """What reads the dataset of a run through, which is made first; None where it has its own data."""
+def _data(request: Request, scratch: Path) -> "partial[tuple[Path, DataFacts]] | None":
+    """What reads the dataset of a run through, which is made first; None where it has its own data.
+
+    It is made in the scratch folder where the working folder cannot be written.
+    """
     if request.dataset is None:
         return None
     from whichdevice.study.prepare import STANDIN_SEED, prepare_dataset, recipe_key, sound_dataset
@@ -162,6 +166,7 @@ def _data(request: Request) -> "partial[tuple[Path, DataFacts]] | None":
 
     folder = DATASETS / request.dataset / f"standin-{recipe_key(request.dataset, 'standin')}"
     if not folder.joinpath("dataset.json").is_file():
+        folder = folder if can_be_written(folder) else scratch / folder.name
         prepare_dataset(request.dataset, "standin", None, STANDIN_SEED, folder)
 
     def read(dataset: str) -> tuple[Path, DataFacts]:
@@ -198,7 +203,7 @@ def _estimate(counted: Sequence[CompiledRecord], always: bool = False) -> Row | 
 
 
 def _timed(question: Question, left: TimeLeft) -> Row:
-    """This machine by a few steps of a PyTorch script, which trains here for them."""
+    """This machine by a few steps of a script, which trains here for them."""
 
     def doing() -> str:
         return f"measuring {question.model} here"

@@ -13,17 +13,20 @@ from pydantic import Field
 from whichdevice.base.files import write_atomically
 from whichdevice.base.parts import Integer, Part, read_as
 from whichdevice.forecast import tpu
+from whichdevice.forecast.count.recurrent import items_of
 from whichdevice.forecast.memory import NONE_FITS, RESERVE, largest_batch, too_large
 from whichdevice.forecast.products import Collective, CompiledRecord, CompileFacts, Pass, ProgramRequest
 from whichdevice.forecast.targets import Target, find_target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.work import Item, Work
+from whichdevice.models.loading import Model
 
 # By so much of the memory a need may miss that of XLA's own program: of 21 steps above 1 GB 19 do not.
 SPREAD = 0.25
 # The number formats whose step is that of another one: kernels of both 16-bit formats are the same, as are those of
 # float32 and TF32.
 SAME = {"mixed_float16": "mixed_bfloat16", "float16": "bfloat16", "tf32": "float32"}
+OF_DEVICE = {"device", "devices", "workload", "timeout", "longest_sequence"}  # of a request, what a count does not know
 
 
 class OneSize(Part):
@@ -39,6 +42,26 @@ class OneSize(Part):
     def memory(self) -> float:
         """Bytes on a GPU."""
         return self.lasting + self.temporary
+
+
+def one_size(step: Any, batch: int, precision: str, mode: str) -> tuple[OneSize, bool]:
+    """Count a step of one size, and whether its note holds: its recurrent layers are cuDNN's, or it has none."""
+    counted = step.counted()
+    whole = counted.total()
+    layers = {layer.steps for layer in step.recurrent}
+    without = counted.total(layers) if layers else whole
+    fused = not layers or without.work("gpu").kernels != whole.work("gpu").kernels
+    if layers and fused:
+        for item in items_of(step.recurrent, precision, batch, mode == "train"):
+            without.put(item)
+    size = OneSize(
+        batch=batch,
+        gpu=(without if fused else whole).work("gpu").digest(),
+        tpu=counted.total(small_loops=tpu.SMALL_LOOPS).work("gpu").digest(),
+        lasting=counted.arguments + counted.results,
+        temporary=counted.temporary,
+    )
+    return size, fused
 
 
 class StepCount(Part):
@@ -69,13 +92,13 @@ def record_on(count: StepCount, asked: ProgramRequest, draft: CompiledRecord) ->
     """Return the record of the step on the device of a request; `draft` has its versions and code."""
     target, size = find_target(asked.device, asked.devices), count.sizes[0]
     work, needed = work_on(count, size, asked, target), _memory_on(size, target)
-    available = target.available(RESERVE)
+    available, (low, high) = target.available(RESERVE), _ends(needed, target)
     facts = CompileFacts(
         memory=target.memory,
         memory_available=available,
         memory_needed=needed,
         memory_missing=needed - available if needed > available else None,
-        memory_tight=abs(needed - available) <= (tpu.SPREAD if target.kind == "tpu" else SPREAD) * available,
+        memory_tight=low <= available < high,
         memory_parts={
             "weights": count.weights,
             "optimizer": count.optimizer,
@@ -121,6 +144,10 @@ def _memory_on(size: OneSize, target: Target) -> float:
     return tpu.memory_needed(Work.from_dict(size.tpu), size.lasting, size.temporary)
 
 
+def _ends(needed: float, target: Target) -> tuple[float, float]:
+    return tpu.ends(needed) if target.kind == "tpu" else (needed / (1 + SPREAD), needed / (1 - SPREAD))
+
+
 def _collectives(work: Work) -> dict[str, Collective]:
     moved = [item for item in work.items if item.kind == "collective"]
     nbytes = sum(item.bytes * item.count for item in moved)
@@ -159,3 +186,19 @@ def _largest(count: StepCount, asked: ProgramRequest, target: Target) -> dict[st
     ]
     return {"largest_batch": largest * target.devices, "pass_batch": first.batch, "passes": passes}
 
+
+def counted_step(asked: ProgramRequest) -> dict[str, Any]:
+    """All of a request that the count of a step depends on: the batch is that of one device."""
+    step = asked.model_dump(mode="json", exclude=OF_DEVICE)
+    precision = SAME.get(asked.precision, asked.precision)
+    return step | {"precision": precision, "batch_size": batch_of_one(asked)}
+
+
+def batch_of_one(asked: ProgramRequest) -> int:
+    """Return the batch of one device: several share that of a model; each does a whole operation."""
+    return asked.batch_size // (asked.devices if shares_batch(asked) else 1)
+
+
+def shares_batch(asked: ProgramRequest) -> bool:
+    """Return whether several devices share the batch of a step."""
+    return asked.devices > 1 and Model.read(asked.module).has_model

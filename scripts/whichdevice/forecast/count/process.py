@@ -16,12 +16,13 @@ from whichdevice.base.errors import StudyError
 from whichdevice.base.events import Emitter
 from whichdevice.base.parts import GENERATED_UNIT
 from whichdevice.base.processes import supervised_job
-from whichdevice.forecast import host, tpu
-from whichdevice.forecast.count.kept import SAME, OneSize, StepCount
-from whichdevice.forecast.counting import batch_of_one
+from whichdevice.forecast import host
+from whichdevice.forecast.count.kept import SAME, OneSize, StepCount, batch_of_one, one_size
+from whichdevice.forecast.count.recorded import step_of_batch
 from whichdevice.forecast.products import ProgramRequest
 from whichdevice.forecast.targets import find_target, software_of
 from whichdevice.models.loading import Model
+from whichdevice.models.script.look import recording
 from whichdevice.models.workloads.base import OperationWorkload, Options
 
 Numbered = list[tuple[str, ProgramRequest]]
@@ -78,6 +79,8 @@ def _count(asked: Numbered) -> list[tuple[str, Callable[[], Result]]]:
 
 def count_step(request: ProgramRequest) -> StepCount:
     """Count a step on one device; raises StudyError and what JAX raises where it cannot be traced."""
+    if Model.read(request.module).found is not None:
+        return _of_script(request)
     from whichdevice.forecast.count.steps import make_step, nbytes_of, start
 
     start()
@@ -105,26 +108,16 @@ def count_step(request: ProgramRequest) -> StepCount:
     )
 
 
-def one_size(step: Any, batch: int, precision: str, mode: str) -> tuple[OneSize, bool]:
-    """Count a step of one size, and whether its note holds: its recurrent layers are cuDNN's, or it has none."""
-    from whichdevice.forecast.count.recurrent import items_of
-
-    counted = step.counted()
-    whole = counted.total()
-    layers = {layer.steps for layer in step.recurrent}
-    without = counted.total(layers) if layers else whole
-    fused = not layers or without.work("gpu").kernels != whole.work("gpu").kernels
-    if layers and fused:
-        for item in items_of(step.recurrent, precision, batch, mode == "train"):
-            without.put(item)
-    size = OneSize(
-        batch=batch,
-        gpu=(without if fused else whole).work("gpu").digest(),
-        tpu=counted.total(small_loops=tpu.SMALL_LOOPS).work("gpu").digest(),
-        lasting=counted.arguments + counted.results,
-        temporary=counted.temporary,
-    )
-    return size, fused
+def _of_script(request: ProgramRequest) -> StepCount:
+    """Return the count that a script's own process made of its step."""
+    label, precision = Model.read(request.module).label, SAME.get(request.precision, request.precision)
+    if request.mode != "train":
+        raise StudyError(f"{label}: a script is recorded as it trains; leave out --mode")
+    count = recording(Model.read(request.module).address)[1]["count"]
+    try:
+        return step_of_batch(StepCount.model_validate(count), batch_of_one(request), "16" in precision)
+    except StudyError as error:
+        raise StudyError(f"{label}: {error}") from None
 
 
 def _traces(asked: Numbered) -> list[tuple[str, Callable[[], Result]]]:

@@ -12,12 +12,13 @@
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any
 
 import numpy as np
+from jax.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
@@ -37,11 +38,21 @@ ALONE: Mapping[str, Kind] = {
 MARKS = ("Sharding", "annotate_device_placement", "SPMD", "xla.sdy")  # calls that state a fact
 RANDOM = ("threefry", "Rng", "rng")  # calls that make numbers, as element-wise kernels do
 NESTED = ("while", "case", "if")
+COPY = re.compile(r"mhlo\.copy (%\S+) : (tensor<[^<>]*>)")
 LARGEST_WINDOW = 2**24  # places beyond it are nonsense, and would take long to count
 
 
-def count_program(lowered: Any) -> Counted:
-    """Count a `jax.stages.Lowered` or an MLIR module; raises StudyError where its shapes are not known."""
+def parsed_program(text: str) -> Any:
+    """Return a program's text as an MLIR module, as TensorFlow writes it: XLA's own copies are views."""
+    with make_ir_context():
+        return ir.Module.parse(COPY.sub(r"stablehlo.reshape \1 : (\2) -> \2", text))
+
+
+def count_program(lowered: Any, donated_places: Collection[int] = ()) -> Counted:
+    """Count a `jax.stages.Lowered` or an MLIR module, whose arguments at some places are overwritten.
+
+    Raises StudyError where its shapes are not known.
+    """
     module = lowered.compiler_ir("stablehlo") if hasattr(lowered, "compiler_ir") else lowered
     functions = {ir.StringAttr(one.attributes["sym_name"]).value: one for one in module.body.operations}
     main = functions.get("main") or next(iter(functions.values()))
@@ -50,6 +61,7 @@ def count_program(lowered: Any) -> Counted:
     results = reader.walk(block, [Read(value, reader.size[value]) for value in given], {})
     facts = map(str, ir.ArrayAttr(main.attributes["arg_attrs"]) if "arg_attrs" in main.attributes else ())
     donated = {value for value, text in zip(given, facts, strict=False) if "aliasing" in text or "donor" in text}
+    donated |= {given[place] for place in donated_places}
     counted = reader.counted(results, set(given), donated)
     counted.arguments = sum(reader.size[value] for value in given)
     return counted
@@ -188,8 +200,8 @@ def _trips(loop: Any, known: Mapping[Any, int]) -> int | None:
 def _plain(node: Any, name: str, reads: list[Read]) -> Operation:
     """An operation with no program inside."""
     out = _array(str(node.results[0].type))[1] if len(node.results) else 0.0
-    if name in ("dot_general", "convolution"):
-        kind, operations = _product(node) if name == "dot_general" else _convolution(node)
+    if name in ("dot", "dot_general", "convolution"):
+        kind, operations = _convolution(node) if name == "convolution" else _product(node)
         return Operation(kind, reads, _precision(node), operations)
     if name == "scatter":  # reads and rewrites the rows that it meets
         kept, moved = reads[0]._replace(nbytes=0.0), 2 * reads[-1].nbytes
@@ -220,7 +232,9 @@ def _precision(node: Any) -> Precision:
 
 def _product(node: Any) -> tuple[Kind, float]:
     left, out = _shape(node.operands[0]), prod(_shape(node.results[0]))
-    axes = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"]).lhs_contracting_dimensions
+    axes = [len(left) - 1]  # of a plain `dot`, as TensorFlow has it
+    if "dot_dimension_numbers" in node.attributes:
+        axes = stablehlo.DotDimensionNumbers(node.attributes["dot_dimension_numbers"]).lhs_contracting_dimensions
     return "product", 2.0 * out * prod(left[axis] for axis in axes)
 
 

@@ -32,6 +32,8 @@ SMALL_CHUNK = 2048  # and on others
 LARGE_MEMORY = 70 * 2**30
 # Of the memory, by default.
 USABLE = {"vllm": 0.92, "sglang": 0.9, "trtllm": 0.9, "llama.cpp": 0.95}
+# What a version of an engine may take less of the memory, and holds besides on a GPU: graphs, fragments, buffers.
+SPARE, BESIDE_BYTES = 0.02, 0.7e9
 CONTEXT_BYTES = 0.6 * 2**30  # CUDA's context, its graphs and the library of collectives
 MAX_REQUESTS = {
     "vllm": 1024,
@@ -168,9 +170,10 @@ class Server:
 
     @property
     def max_context(self) -> int:
-        """The most tokens of one request whose cache fits."""
+        """The most tokens of one request whose cache surely fits."""
         low, high = 0, 1 << 24
-        room = self.memory()["cache"]
+        spare = SPARE * memory_of(self.row) + BESIDE_BYTES
+        room = self.memory()["cache"] - spare * (self.row.kind == "gpu" and self.engine != "llama.cpp")
         if self.cache_of(high) <= room:
             return high
         while high - low > 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from whichdevice.base.errors import StudyError
 from whichdevice.base.numbers import two
@@ -13,29 +13,55 @@ from whichdevice.forecast.memory import too_large
 from whichdevice.forecast.products import Collective, CompileFacts, CompileStatus
 from whichdevice.forecast.targets import Target
 from whichdevice.forecast.time_model import forecast_step, time_share
-from whichdevice.forecast.torch.memory import RESERVE, SPREAD, at_peak, is_tight, need
-from whichdevice.forecast.torch.several import FROZEN, Way, way_that_fits
+from whichdevice.forecast.torch.memory import (
+    BY_LIBRARY,
+    FRAGMENTATION,
+    FROZEN,
+    INPUTS,
+    LOGITS,
+    RESERVE,
+    at_peak,
+    ends,
+    need,
+)
+from whichdevice.forecast.torch.several import LASTING, Way, way_that_fits
+from whichdevice.forecast.torch.step import Trace
 from whichdevice.forecast.work import Item, Work
-
-if TYPE_CHECKING:
-    from whichdevice.forecast.torch.trace import Trace
 
 # Time of a product in 8 bits over one of 16: torchtitan's Llama 3.1 8B on 8 H100, where the one on 128 tests it.
 FLOAT8 = 0.59
 FLOAT8_FROM, HOPPER = 8.9, 9.0  # compute capability
+JOINED = 2  # copies of the logits in float32 that a trace holds at once, and XLA joins with the loss
 
 
 def way_on(
     target: Target, traced: Callable[[int, tuple[str, ...]], Trace], batch_size: int, mixed: bool, tunable: bool,
-    passes: int | None = None,
+    passes: int | None = None, shares: bool = False,
 ) -> Way:  # fmt: skip
     """Return how each device of a target takes its part of the batch, with its trace; see `way_that_fits`."""
     available = target.available(RESERVE)
 
     def fits(trace: Trace) -> bool:
-        return need(trace) <= available * (1 - SPREAD)
+        return memory_ends(target, trace)[1] <= available
 
-    return way_that_fits(traced, batch_size // target.devices, target.devices, fits, mixed, tunable, passes)
+    return way_that_fits(traced, batch_size // target.devices, target.devices, fits, mixed, tunable, passes, shares)
+
+
+def needed_on(target: Target, trace: Trace) -> float:
+    """Return the bytes of a device that a step takes."""
+    if target.kind != "tpu":
+        return need(trace)
+    joined = need(trace) - JOINED * FRAGMENTATION * trace.memory.get(LOGITS, 0.0)
+    return max(joined, sum(trace.memory[part] for part in LASTING))
+
+
+def memory_ends(target: Target, trace: Trace, compiled: bool = False) -> tuple[float, float]:
+    """Return between which bytes of a device a step takes in 8 of 10 cases: it fits where the larger number does."""
+    needed = needed_on(target, trace)
+    if target.kind == "tpu":
+        return tpu.ends(needed, trace.memory.get(INPUTS, 0.0))
+    by_library = sum(trace.memory.get(part, 0.0) for part in BY_LIBRARY)
+    return ends(needed, target.devices, compiled, by_library)
 
 
 def work_of(target: Target, trace: Trace, precision: str, compiled: bool = False) -> Work:
@@ -80,14 +106,15 @@ def layout_note(target: Target, trace: Trace, work: Work, mode: str) -> str | No
 
 def facts_on(target: Target, trace: Trace, work: Work, **facts: Any) -> CompileFacts:
     """Return the facts of a step on a target: its memory and its work, and those of `facts`."""
-    available, needed = target.available(RESERVE), need(trace)
+    available, needed = target.available(RESERVE), needed_on(target, trace)
+    low, high = memory_ends(target, trace, work.software == "torch.compile")
     sent = sum(item.bytes * item.count for item in work.items if item.kind == "collective")
     return CompileFacts(
         memory=target.memory,
         memory_available=available,
         memory_needed=needed,
         memory_missing=needed - available if needed > available else None,
-        memory_tight=_is_tight(needed, target, work, trace.memory.get(FROZEN, 0.0)),
+        memory_tight=low <= available < high,
         memory_parts=at_peak(trace.memory),
         operations=work.operations,
         nbytes=work.bytes,
@@ -110,18 +137,11 @@ def _forward(target: Target, trace: Trace, tf32: bool) -> dict[str, float]:
     return {"forward_share": share, "forward_kernels": trace.forward.kernels / trace.work.kernels}
 
 
-def _is_tight(needed: float, target: Target, work: Work, by_library: float) -> bool:
-    if target.kind == "tpu":
-        return tpu.is_tight(needed, target)
-    compiled = work.software == "torch.compile"
-    return is_tight(needed, target.available(RESERVE), target.devices, compiled, by_library)
-
-
 def frozen_note(target: Target, trace: Trace) -> str | None:
     """Return what FSDP needs besides where frozen weights share a parameter with trained ones, if that may not fit."""
     frozen, available = trace.memory.get(FROZEN, 0.0), target.available(RESERVE)
-    tight = [is_tight(need(trace), available, target.devices, by_library=nbytes) for nbytes in (0.0, frozen)]
-    if tight != [False, True]:
+    without, most = (ends(need(trace), target.devices, by_library=nbytes)[1] for nbytes in (0.0, frozen))
+    if not without <= available < most:
         return None
     return (
         f"FSDP that makes one parameter of a layer and its adapters needs {two(frozen / 1e9)} GB more on each GPU, for "

@@ -16,22 +16,25 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from whichdevice.base.errors import StudyError
 from whichdevice.base.files import write_atomically
+from whichdevice.forecast.torch.step import Step, Trace
 from whichdevice.forecast.work import Item
-
-if TYPE_CHECKING:  # what is read of a trace needs no PyTorch
-    from whichdevice.forecast.torch.trace import Step, Trace
 
 FRAGMENTATION = 1.09  # of the peak
 SPREAD = 0.04  # of the need: with one so near to the memory fragmentation decides, in 8 of 10 cases
 SHARDED_SPREAD = 0.1  # where GPUs share weights: a library gathers other pieces, in other buffers
+FROZEN = "frozen"  # part of the memory: gradients of frozen weights that share a parameter with trained ones
+LOGITS, SINGLE = "logits", "single"  # copies in float32: of what a decoder returns, and beside weights of 4 bits
+INPUTS = "inputs"  # of checkpointed layers
+BY_LIBRARY = (FROZEN, LOGITS, SINGLE)  # what some versions of libraries hold besides
 COMPILED_SAVES = 0.2  # of the need, that torch.compile may take less
 RESERVE = 0.9e9  # bytes of a GPU: CUDA's context with its kernels, handles and workspaces
 SAME = 0.01  # of the need and the operations: by so much a step of few blocks may miss the whole one
 LIKE = 3  # children of one class from which on a container's are blocks to checkpoint
+Copies = Callable[[int, bool], Mapping[str, float]]
 EIGHT_BIT = 0.25  # of the bytes of an optimiser's state in float32
 
 
@@ -41,16 +44,13 @@ def need(trace: Trace) -> float:
     return lasting + (trace.memory["peak"] - lasting) * FRAGMENTATION
 
 
-def is_tight(
-    needed: float, available: float, devices: int = 1, compiled: bool = False, by_library: float = 0.0
-) -> bool:
-    """Whether it may fit or not; what does not fit and is not tight does not in 9 of 10 cases or more.
+def ends(needed: float, devices: int = 1, compiled: bool = False, by_library: float = 0.0) -> tuple[float, float]:
+    """Return between which bytes a step takes in 8 of 10 cases; between them it may fit or not.
 
-    `by_library` are bytes that a step needs besides with some libraries.
+    `by_library` are bytes that it takes besides with some versions of libraries.
     """
     spread = SPREAD if devices == 1 else SHARDED_SPREAD
-    most = available * (1 + spread) / (1 - COMPILED_SAVES * compiled)
-    return available * (1 - spread) < needed + by_library and needed <= most
+    return needed / (1 + spread) * (1 - COMPILED_SAVES * compiled), (needed + by_library) / (1 - spread)
 
 
 def at_peak(memory: Mapping[str, float]) -> dict[str, float]:
@@ -63,11 +63,11 @@ class Plan:
     """The traces of a step, by its batch size and by what is changed, each made once: also for later, in `folder`.
 
     Of many equal blocks that a file makes, changes are traced on a few, the rest by difference: where that gives the
-    step without changes.
+    step without changes. `copies` has the parts of BY_LIBRARY by batch size, and whether QLoRA is a change.
     """
 
-    def __init__(self, step: Step, folder: Path | None = None) -> None:
-        self.step, self.folder = step, folder
+    def __init__(self, step: Step, folder: Path | None = None, copies: Copies | None = None) -> None:
+        self.step, self.folder, self._copies = step, folder, copies
         self._traces: dict[tuple[int, tuple[str, ...]], Trace] = {}
         self._few: dict[int, Trace | None] = {}
 
@@ -113,12 +113,12 @@ class Plan:
             trace = self._kept(step, size, ahead) if ahead == ways else self.trace(size, ahead, like)
             for way in ways[len(ahead) :]:
                 trace = AFTERWARDS[way](trace)
+            if self._copies is not None:
+                trace = replace(trace, memory={**trace.memory, **self._copies(size, QLORA in ways)})
             self._traces[size, ways] = trace
         return self._traces[size, ways]
 
     def _kept(self, step: Step, size: int, ways: tuple[str, ...]) -> Trace:
-        from whichdevice.forecast.torch.trace import Trace
-
         path = None if self.folder is None else self.folder / f"{', '.join([str(size), *ways])}.json"
         if path is not None and path.is_file():
             with suppress(OSError, ValueError, KeyError, TypeError, StudyError):  # one that cannot be read is made anew
@@ -238,7 +238,21 @@ def adapted(step: Step, method: str) -> Step:
             raise StudyError("LoRA is for a whole model of Hugging Face")
         return Tuning(method).applied(module, "LoRA")
 
-    return replace(step, build=build, optimizer=Tuning(method).optimizer_for, precision="bfloat16")
+    return in_bfloat16(replace(step, build=build, optimizer=Tuning(method).optimizer_for))
+
+
+def in_bfloat16(step: Step) -> Step:
+    """Return the step with all of its floats in bfloat16: weights, and examples."""
+    import torch
+    from torch.utils._pytree import tree_map_only
+
+    def half(tensor: Any) -> Any:
+        return tensor.bfloat16() if tensor.is_floating_point() else tensor
+
+    def batch(size: int) -> Any:
+        return tree_map_only(torch.Tensor, half, step.batch(size))
+
+    return replace(step, batch=batch, precision="bfloat16")
 
 
 def blocks_of(module: Any) -> list[tuple[Any, str, Any]]:
@@ -276,7 +290,7 @@ HALF, LIGHT = "16-bit weights", "gradient checkpointing"
 FUSED = "a fused optimiser (fused=True)"
 LORA, QLORA = "LoRA", "QLoRA (4-bit weights)"
 WAYS: dict[str, Callable[[Step], Step]] = {
-    HALF: lambda step: replace(step, precision="bfloat16"),
+    HALF: in_bfloat16,
     LIGHT: checkpointed,
     LORA: partial(adapted, method="lora"),
     QLORA: partial(adapted, method="qlora"),

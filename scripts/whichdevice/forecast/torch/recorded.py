@@ -3,8 +3,8 @@
     plan = Recordings(address, found, "mixed_bfloat16")
     plan.trace(32), plan.trace(32, ("gradient checkpointing",))
 
-Batches that its GPUs share are those of a run on so many. Any other one lies on the line through two: the script's own
-and one with half of its loader's.
+Batches that its GPUs share are those of a run on so many. Any other one lies on the line through two, which a run
+records: the script's own and one with half of its loader's.
 """
 
 from collections.abc import Mapping
@@ -12,8 +12,7 @@ from typing import Any
 
 from whichdevice.base.errors import StudyError
 from whichdevice.forecast.torch.memory import AFTERWARDS, HALF, LIGHT, Plan
-from whichdevice.forecast.torch.recorder import trace_between
-from whichdevice.forecast.torch.trace import Step, Trace
+from whichdevice.forecast.torch.step import Step, Trace, forward_of, trace_between
 from whichdevice.models.address import Address
 from whichdevice.models.script.found import Found
 from whichdevice.models.script.look import recording
@@ -28,10 +27,10 @@ class Recordings(Plan):
 
     shallow = None  # a script's blocks are recorded whole
 
-    def __init__(self, address: Address, found: Found, precision: str) -> None:
+    def __init__(self, address: Address, found: Found, precision: str, mode: str = "train") -> None:
         step = Step(_none, _none, _none, _none, "float32")  # of its weights, whichever format its products have
         super().__init__(step)
-        self._address, self._found, self._own = address, found, dict[str, Any]()
+        self._address, self._found, self._predicts, self._own = address, found, mode == "predict", dict[str, Any]()
         if (mixed := precision.startswith("mixed")) != (found.precision == "mixed"):  # it is not the script's own
             self._own["precision"] = "mixed" if mixed else "float32"
 
@@ -40,11 +39,18 @@ class Recordings(Plan):
         """Whether the script itself multiplies in bfloat16."""
         return not self._own and bool(recording(self._address)[1].get("takes_bfloat16"))
 
+    @property
+    def shares_weights(self) -> bool:
+        """Whether the script's GPUs share its weights out."""
+        return bool(recording(self._address)[1].get("shares_weights"))
+
     def trace(self, size: int, ways: tuple[str, ...] = (), like: int | None = None) -> Trace:
         """Return the step of so many examples on one GPU; raises StudyError where the script fails so."""
         if (size, ways) not in self._traces:
             ahead = tuple(way for way in ways if way not in AFTERWARDS)
             trace = self._recorded(size, ahead) if ahead == ways else self.trace(size, ahead)
+            if self._predicts:
+                trace = forward_of(trace)
             for way in ways[len(ahead) :]:
                 trace = AFTERWARDS[way](trace)
             self._traces[size, ways] = trace
@@ -56,22 +62,18 @@ class Recordings(Plan):
             if way not in CONDITIONS:
                 raise StudyError(NOT_OF_SCRIPT)
             changes |= CONDITIONS[way]
-        whole = self._found.batch_size
-        first = self._run(changes)
-        if size == whole:
-            return first[1]
-        if self._found.keeps == "batch" and whole % size == 0:
-            shared = self._run({**changes, "gpus": whole // size * self._found.conditions.gpus})
-            if shared[0] == size:
-                return shared[1]
-        other = self._run({**changes, "batch_share": "1/2" if whole > 1 else "2"})
-        if other[0] == first[0]:
-            raise StudyError(f"{self._address.label}: {NO_OTHER}")
-        return trace_between(first, other, size)
-
-    def _run(self, changes: Mapping[str, Any]) -> tuple[int, Trace]:
         found, record = recording(self._address, **changes)
-        return found.batch_size, Trace.from_dict(record["trace"])
+        whole, trace = found.batch_size, Trace.from_dict(record["trace"])
+        if size == whole:
+            return trace
+        if self._found.keeps == "batch" and record["counts_gpus"] and whole % size == 0:
+            shared, of_part = recording(self._address, **changes, gpus=whole // size * self._found.conditions.gpus)
+            if shared.batch_size == size:
+                return Trace.from_dict(of_part["trace"])
+        if record["other"] is None:
+            raise StudyError(f"{self._address.label}: {NO_OTHER}")
+        examples, digest = record["other"]
+        return trace_between((whole, trace), (examples, Trace.from_dict(digest)), size)
 
 
 def _none(*_: Any) -> Any:

@@ -14,30 +14,24 @@ import weakref
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import torch
-from torch.utils._pytree import tree_any, tree_map_only
 
 from whichdevice.forecast.torch.fusion import Fusion
-from whichdevice.forecast.torch.trace import AsOnGPU, Kernels, Trace, is_tiny, rounded, storage_of, untested
-from whichdevice.forecast.work import Item, Kind, Precision, Total, Untested, Work
-from whichdevice.models.script.torch_fakes import READS_VALUE, Fakes, is_fake, ones
+from whichdevice.forecast.torch.step import LASTING, PARTS, Part, Trace, is_tiny, untested
+from whichdevice.forecast.torch.trace import AsOnGPU, Kernels, rounded, storage_of
+from whichdevice.forecast.work import Item, Kind, Precision, Total, Untested
+from whichdevice.models.script.torch_fakes import Fakes, is_fake
 
-__all__ = ["AsOnGPU", "Recorder", "Segment", "trace_between", "trace_of"]
+__all__ = ["AsOnGPU", "Recorder", "Segment", "trace_of"]
 
-Part = Literal["weights", "gradients", "optimizer", "other"]
-PARTS: tuple[Part, ...] = ("weights", "gradients", "optimizer", "other")
-LASTING: tuple[Part, ...] = ("weights", "gradients", "optimizer")
-COMPARING = ("lt", "le", "gt", "ge", "eq", "ne")
-MASKED = ("index", "_unsafe_index", "index_put", "index_put_", "_index_put_impl_")  # what a mask may choose in
-MASKS = (torch.bool, torch.uint8)
 MANY_READS = 4  # values that the host reads in a step, as where it matches boxes
 
 
 @dataclass
 class Segment:
-    """What ran between two ends of optimisers' steps."""
+    """What ran between two ends of backward passes or of optimisers' steps."""
 
     kernels: Counter[tuple[str, Kind, Precision, float, int]] = field(default_factory=Counter)  # the first is the phase
     fusion: Fusion = field(default_factory=Fusion)
@@ -52,14 +46,15 @@ class Segment:
     rows: int = 0  # of the first tensor that meets one on the GPU, whole numbers before others
     indexes: bool = False  # whether these are whole numbers
     live: Mapping[Part, int] = field(default_factory=dict)  # bytes by part at its end
+    times: int = 1  # it ran, the last ones without being recorded
 
 
 class Recorder(Kernels):
     """Takes down kernels and live memory by part; operations whose shapes depend on values find ones."""
 
     def __init__(self) -> None:
-        super().__init__("float32")
-        self.fakes = Fakes()
+        self.fakes: Fakes  # always
+        super().__init__("float32", fakes=Fakes())
         self.resting = 0  # depth of what belongs to the host: making of batches
         self.stepping = self.backwards = 0  # depth of optimisers' steps, and of backward passes
         self.weights_trained = 1
@@ -67,11 +62,22 @@ class Recorder(Kernels):
         self.takes_bfloat16 = False  # whether products do
         self._part = dict[int, Part]()  # by storage
         self.segment = Segment()
+        self.parts = list[Segment]()  # since the last step
 
-    def take(self) -> Segment:
+    def end_part(self) -> None:
+        """Let a batch whose gradients were summed be a part of its own."""
+        self.parts.append(replace(self.segment, live=dict(self.bytes_of)))
+        self.segment = Segment(whole=self.segment.whole)
+
+    def repeat_part(self) -> None:
+        """Let what ran since the last part stand for another one like that."""
+        self.parts[-1].times += 1
+        self.segment = Segment(whole=self.segment.whole)
+
+    def take(self) -> list[Segment]:
         """Return what ran since the last time, and begin anew."""
-        taken = replace(self.segment, live=dict(self.bytes_of))
-        self.segment = Segment()
+        self.end_part()
+        taken, self.parts, self.segment = self.parts, [], Segment()
         self._note()
         return taken
 
@@ -89,37 +95,21 @@ class Recorder(Kernels):
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operation and take it down."""
-        kwargs, name = kwargs or {}, function._schema.name.removeprefix("aten::")
         if self.resting:
-            return function(*args, **kwargs)
-        if name == "_local_scalar_dense" and is_fake(args[0]):
-            self.segment.reads += 1
-            kind = args[0].dtype
-            return True if kind == torch.bool else 1.0 if kind.is_floating_point else 1
-        compares = name in COMPARING and not is_fake(args[1])
-        if compares and is_fake(args[0]) and args[0].numel() == 1:  # a loss with a limit
-            return function(*ones(args), **kwargs)
-        if name in MASKED and tree_any(is_fake, args[:2]):
-            args = (args[0], [place for part in args[1] for place in self._places(part)], *args[2:])
-        try:
-            return super().__torch_dispatch__(function, types, args, kwargs)
-        except READS_VALUE:
-            self.segment.reads += 1
-            return tree_map_only(torch.Tensor, self._without_values, function(*ones(args), **ones(kwargs)))
+            return function(*args, **(kwargs or {}))
+        return super().__torch_dispatch__(function, types, args, kwargs)
 
-    def _without_values(self, tensor: torch.Tensor) -> torch.Tensor:
-        made = self.fakes.like(tensor)
-        self.hold(made)
-        return made
-
-    def _places(self, part: Any) -> tuple[Any, ...]:
-        """Return the places that a part of an index chooses: of a mask without values all."""
-        if part is None or part.dtype not in MASKS:
-            return (part,)
+    def note_read(self) -> None:
+        """Note that the host reads a value."""
         self.segment.reads += 1
-        if not is_fake(part):
-            return part.nonzero().unbind(1)
-        return tuple(self.fakes.empty((part.numel(),), torch.int64) for _ in part.shape)
+
+    def apart(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return a tensor like this one that belongs to no step."""
+        self.resting += 1
+        try:
+            return self.fakes.like(tensor)
+        finally:
+            self.resting -= 1
 
     def _follow(self, inputs: Sequence[Any], outputs: Sequence[Any], mutable: bool) -> set[int]:
         """Hold what was made of something on the GPU, with what it was made of."""
@@ -207,8 +197,8 @@ class Recorder(Kernels):
 def trace_of(periods: Sequence[Sequence[Segment]], recorder: Recorder, parameters: int, trained: int) -> Trace:
     """Return the mean of some periods as the trace of a step."""
     totals = {"all": Total(), "forward": Total(), "fused": Total()}
-    share = 1 / len(periods)
     for segment in (segment for period in periods for segment in period):
+        share = segment.times / len(periods)
         for (phase, kind, full, operations, nbytes), count in segment.kernels.items():
             item = Item(kind, full, operations, float(nbytes), count)
             for name in ("all", *(("forward",) if phase == "forward" else ("fused",) if phase == "optimizer" else ())):
@@ -216,7 +206,7 @@ def trace_of(periods: Sequence[Sequence[Segment]], recorder: Recorder, parameter
         for item in segment.fusion.items():
             totals["fused"].put(item, share)
     marks = set[Untested](recorder.untested)
-    if sum(segment.reads for segment in periods[-1]) >= MANY_READS:
+    if sum(segment.reads * segment.times for segment in periods[-1]) >= MANY_READS:
         marks.add("values read by the host")
     work, forward = (totals[name].work("gpu", "eager") for name in ("all", "forward"))
     if is_tiny(work):
@@ -242,41 +232,3 @@ def _memory(periods: Sequence[Sequence[Segment]]) -> dict[str, float]:
     memory["update"] = max(0.0, most["update"] - sum(memory[part] for part in LASTING))
     memory["peak"] = max(memory["passes"], sum(memory[part] for part in (*LASTING, "update")))
     return memory
-
-
-def trace_between(first: tuple[int, Trace], second: tuple[int, Trace], size: int) -> Trace:
-    """Return the trace of another batch, on the line through two: kernels, operations, bytes and memory are linear."""
-    (small, below), (large, above) = sorted((first, second), key=lambda pair: pair[0])
-    place = (size - small) / (large - small)
-
-    def line(start: float, end: float) -> float:
-        return max(0.0, start + (end - start) * place)
-
-    def between(start: Work, end: Work) -> Work:
-        sums = [_sums(work) for work in (start, end)]
-        items = []
-        for item in end.items:
-            of_start, of_end = (group.get((item.kind, item.precision), (0.0, 0.0, 0.0)) for group in sums)
-            ratios = [line(a, b) / b if b else 1.0 for a, b in zip(of_start, of_end, strict=True)]
-            each = [ratio / (ratios[2] or 1.0) for ratio in ratios[:2]]
-            operations, nbytes = (size * ratio for size, ratio in zip((item.operations, item.bytes), each, strict=True))
-            items.append(replace(item, operations=operations, bytes=nbytes, count=item.count * ratios[2]))
-        return replace(end, items=tuple(items))
-
-    memory = {name: line(below.memory[name], nbytes) for name, nbytes in above.memory.items()}
-    memory["passes"] = max(memory["early"], memory["late"])
-    memory["peak"] = max(memory["passes"], sum(memory[part] for part in (*LASTING, "update")))
-    forward = between(below.forward, above.forward) if below.forward and above.forward else None
-    works = between(below.work, above.work), between(below.fused, above.fused)
-    return replace(above, work=works[0], fused=works[1], forward=forward, memory=memory)
-
-
-def _sums(work: Work) -> dict[tuple[Kind, Precision], tuple[float, float, float]]:
-    """Operations, bytes and kernels by kind and number format."""
-    sums = dict[tuple[Kind, Precision], tuple[float, float, float]]()
-    for item in work.items:
-        key = item.kind, item.precision
-        before = sums.get(key, (0.0, 0.0, 0.0))
-        added = item.operations * item.count, item.bytes * item.count, float(item.count)
-        sums[key] = tuple(a + b for a, b in zip(before, added, strict=True))  # type: ignore[assignment]
-    return sums

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from whichdevice.base.code_hash import content_key
 from whichdevice.base.errors import StudyError
@@ -19,12 +18,22 @@ from whichdevice.forecast.memory import NONE_FITS, largest_batch
 from whichdevice.forecast.products import GENERATING, Change, CompileFacts, CompileStatus, ProgramRequest
 from whichdevice.forecast.targets import Target
 from whichdevice.forecast.time_model import forecast_step
-from whichdevice.forecast.torch.facts import facts_on, frozen_note, in_float8, layout_note, outcome, way_on, work_of
-from whichdevice.forecast.torch.memory import LIGHT, RESERVE, SPREAD, Plan, need
+from whichdevice.forecast.torch.facts import (
+    facts_on,
+    frozen_note,
+    in_float8,
+    layout_note,
+    memory_ends,
+    needed_on,
+    outcome,
+    way_on,
+    work_of,
+)
+from whichdevice.forecast.torch.memory import LIGHT, RESERVE, Copies, Plan, in_bfloat16, need
 from whichdevice.forecast.torch.recorded import Recordings
 from whichdevice.forecast.torch.running import Running
 from whichdevice.forecast.torch.several import Way, accumulated
-from whichdevice.forecast.torch.trace import READS_VALUE, Step, Trace
+from whichdevice.forecast.torch.step import Step, Trace
 from whichdevice.forecast.work import Item, Work
 from whichdevice.models.hugging_face import HubModel
 from whichdevice.models.loading import Model
@@ -36,6 +45,7 @@ from whichdevice.models.workloads.base import Options
 NO_GENERATION = "generation is forecast for Keras models and for decoders of Hugging Face, hf:NAME"
 TRACES = Path("results/programs/traces")
 SHORTEST, ROUND = 256, 64  # tokens of the first sequence that is tried for the longest, and of its steps
+FORWARD = "the forward pass of its training step, with the loss and what that pass keeps for gradients"
 COMPILED = ("by torch.compile; the memory is of the step without it, which takes a little more",)
 EMULATED = ("in bfloat16, which this GPU emulates by float32: take torch.float16 there",)
 OFF = re.compile("CUDA is not available.*isabling")  # PyTorch's warning where its autocast has no GPU
@@ -73,13 +83,18 @@ class Traced:
         self._request, self._workload, self.note = request, workload, None
         self._first = 1 if workload.tunable else request.batch_size
         if isinstance(workload.adapter, ScriptAdapter) and workload.adapter.found is not None:
-            if request.mode != "train":
-                raise StudyError(f"{workload.address.label}: a script is recorded as it trains; leave out --mode")
             self._compiled = workload.compiled
-            self.plan: Plan = Recordings(workload.address, workload.adapter.found, request.precision)
+            self.plan: Plan = Recordings(workload.address, workload.adapter.found, request.precision, request.mode)
+            self.note = FORWARD if request.mode == "predict" else None
             self._first = workload.adapter.found.batch_size
             self.trace(self._first)
-            return
+        else:
+            self._trace_file(workload, request)
+
+    def _trace_file(self, workload: TorchFile, request: ProgramRequest) -> None:
+        """Trace the step of a model file once, in its own number format where it has one."""
+        import torch
+
         precision = workload.number_format(request.precision)
         if precision != request.precision:
             self.note = f"all in {precision}"
@@ -87,7 +102,7 @@ class Traced:
         self._compiled = workload.compiled and self._cache is None
         step = step_of(workload, "bfloat16" if self._cache else precision, request.mode)
         folder = _folder(request, step.precision)
-        self.plan = Plan(step, folder if workload.address.kind == "hub" else None)
+        self.plan = Plan(step, folder if workload.address.kind == "hub" else None, self._copies(workload))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             torch.compiler.set_stance("force_eager")  # a compiled module hides its kernels
@@ -118,6 +133,8 @@ class Traced:
         except StudyError:
             raise
         except Exception as error:
+            from whichdevice.models.script.torch_fakes import READS_VALUE
+
             address = self._workload.address
             if isinstance(error, READS_VALUE):
                 where = own_line(error, address)
@@ -152,7 +169,7 @@ class Traced:
             checkpointing=LIGHT in way.changes or self._workload.tuning.gradient_checkpointing,
             notes=[tpu.PYTORCH, *self._workload.notes] if target.kind == "tpu" else notes,
         )
-        needed, available = need(trace), target.available(RESERVE)
+        needed, available = needed_on(target, trace), target.available(RESERVE)
         if needed > available or facts.memory_tight:
             facts = facts.model_copy(update={"changes": self._changes(request, target, work, available)})
         if request.largest_batch and request.mode == "train" and target.kind == "gpu":
@@ -163,6 +180,10 @@ class Traced:
         if (request.largest_batch or needed > available) and not self._workload.tunable:
             facts = facts.model_copy(update=self._largest(request, target, available))
         return *outcome(facts), facts, work
+
+    def _copies(self, workload: TorchFile) -> Copies | None:
+        """Return what some versions of libraries hold besides in float32; None where that is not known."""
+        return workload.copies if isinstance(workload, HubModel) and self._cache is None else None
 
     def _not_on_tpu(self) -> str | None:
         """Why the step has no TPU form; None where it has one."""
@@ -195,7 +216,8 @@ class Traced:
         trains, tuned = request.mode == "train", self._workload.tunable
         passes = self._workload.tuning.gradient_accumulation if trains else None
         mixed = self.plan.step.precision.startswith("mixed")
-        return way_on(target, self.trace, request.batch_size, mixed, trains and tuned, passes)
+        shares = isinstance(self.plan, Recordings) and self.plan.shares_weights
+        return way_on(target, self.trace, request.batch_size, mixed, trains and tuned, passes, shares)
 
     def _seconds(self, request: ProgramRequest, target: Target, work: Work) -> float:
         return forecast_step(work, target.row, request.mode, target.devices).seconds
@@ -212,10 +234,10 @@ class Traced:
         return [
             Change(
                 name=" and ".join(ways),
-                memory_needed=need(trace),
+                memory_needed=needed_on(target, trace),
                 time=self._seconds(request, target, changed_work(trace)) / self._seconds(request, target, work),
             )
-            for ways, trace in self.plan.changed(size, lambda trace: need(trace) <= available)
+            for ways, trace in self.plan.changed(size, lambda trace: needed_on(target, trace) <= available)
         ]
 
     def _longest(self, request: ProgramRequest, target: Target) -> int:
@@ -225,14 +247,14 @@ class Traced:
         """
         assert isinstance(self._workload, HubModel)
         most = self._workload.configuration.longest
-        available = target.available(RESERVE) * (1 - (tpu.SPREAD if target.kind == "tpu" else SPREAD))
+        available = target.available(RESERVE)
         light = (LIGHT,) if self._workload.tunable else ()
         mixed, passes = self.plan.step.precision.startswith("mixed"), request.batch_size // target.devices
 
         def needed(length: int) -> float:
             plan = self._of_length(request, length)
             traced = partial(_with_changes, plan, light)
-            return need(way_on(target, traced, request.batch_size, mixed, False, passes).trace)
+            return memory_ends(target, way_on(target, traced, request.batch_size, mixed, False, passes).trace)[1]
 
         low, of_low = 0, 0.0
         high = min(SHORTEST, most)
@@ -251,7 +273,7 @@ class Traced:
             workload = type(self._workload)(self._workload.adapter, given)
             asked = request.model_copy(update={"sequence_length": length, "options": dict(given.given)})
             step = step_of(workload, self.plan.step.precision, request.mode)
-            self._lengths[length] = Plan(step, _folder(asked, step.precision))
+            self._lengths[length] = Plan(step, _folder(asked, step.precision), self._copies(workload))
         return self._lengths[length]
 
     def _largest(self, request: ProgramRequest, target: Target, available: float) -> dict[str, Any]:
@@ -279,9 +301,9 @@ def _folder(request: ProgramRequest, precision: str) -> Path:
 
 def step_of(workload: TorchFile, precision: str, mode: str) -> Step:
     """The step of a model file: its module, loss and optimiser on copies of its first examples."""
-    few = {name: torch.from_numpy(np.asarray(array)) for name, array in workload.few().items()}
-    whole = precision == "bfloat16"
-    first = {name: array.bfloat16() if whole and array.is_floating_point() else array for name, array in few.items()}
+    import torch
+
+    first = {name: torch.from_numpy(np.asarray(array)) for name, array in workload.few().items()}
 
     def batch(size: int) -> Any:
         return workload.batch(first, torch.arange(size) % len(next(iter(first.values()))))
@@ -293,4 +315,5 @@ def step_of(workload: TorchFile, precision: str, mode: str) -> Step:
         return workload.loss(target, workload.forward(module, inputs, target))
 
     optimizer = workload.traced_optimizer if mode == "train" else None
-    return Step(workload.made_module, batch, loss, optimizer, precision, workload.layers)
+    step = Step(workload.made_module, batch, loss, optimizer, precision, workload.layers)
+    return in_bfloat16(step) if precision == "bfloat16" else step

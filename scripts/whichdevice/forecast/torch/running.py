@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from whichdevice.forecast.products import Pass, ProgramRequest
 from whichdevice.forecast.targets import Target
 from whichdevice.forecast.time_model import forecast_step
-from whichdevice.forecast.torch.facts import work_of
-from whichdevice.forecast.torch.memory import HALF, LIGHT, RESERVE, SPREAD, Plan, need
+from whichdevice.forecast.torch.facts import memory_ends, work_of
+from whichdevice.forecast.torch.memory import HALF, LIGHT, RESERVE, Plan, need
 from whichdevice.forecast.torch.several import Way, accumulated, on_gpus
-from whichdevice.forecast.torch.trace import Trace
+from whichdevice.forecast.torch.step import Trace
 from whichdevice.forecast.work import Work
 
 MAX_PASS = 2**24  # examples of a pass: a larger one is tried of no model
@@ -51,7 +51,7 @@ class Running:
         The largest of each is found by halves, to an eighth.
         """
         asked = self.request.batch_size // self.target.devices
-        available, one = self.target.available(RESERVE) * (1 - SPREAD), self._seconds(self.work) / asked
+        available, one = self.target.available(RESERVE), self._seconds(self.work) / asked
         passes: list[Pass] = []
 
         def fits(size: int, ways: tuple[str, ...]) -> bool | None:
@@ -60,7 +60,7 @@ class Running:
                 trace = self._shared(size, ways)
             except Exception:  # one example is too few for a batch norm, other numbers do not fit its shapes
                 return None
-            if need(trace) > available:
+            if memory_ends(self.target, trace, self.compiled)[1] > available:
                 return False
             times = self._time(trace, self.compiled) / size / one
             passes.append(Pass(batch=size, checkpointing=bool(ways), memory_needed=need(trace), time=times))

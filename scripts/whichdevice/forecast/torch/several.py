@@ -15,20 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from whichdevice.forecast.torch.memory import HALF, LIGHT
+from whichdevice.forecast.torch.memory import FROZEN, HALF, LIGHT
+from whichdevice.forecast.torch.step import Trace
 from whichdevice.forecast.work import Item
-
-if TYPE_CHECKING:  # this module needs no PyTorch
-    from whichdevice.forecast.torch.trace import Trace
 
 Sharing = Literal["ddp", "fsdp", "zero2"]
 NAMES = {"ddp": "DDP", "fsdp": "FSDP"}
 BATCHES = (4, 1)  # of one pass of a rank, that are tried
 GATHERED_LAYERS = 2  # whose weights a rank holds whole: the one at work and the next
 LASTING = ("weights", "gradients", "optimizer")  # parts of the memory that stay from pass to pass
-FROZEN = "frozen"  # part of the memory: gradients of frozen weights that share a parameter with trained ones
 MASTER = 2  # times the bytes of a weight of 16 bits, in float32
 
 
@@ -57,16 +54,18 @@ def way_that_fits(
     mixed: bool = False,
     tunable: bool = False,
     accumulation: int | None = None,
+    shares: bool = False,
 ) -> Way:
     """How a rank takes a step of `size` examples so that it `fits`, the fastest first; else the one that needs least.
 
     `traced(n, changes)` is the step of n examples on one GPU. `mixed` means 16 bits beside float32, which a rank of
-    FSDP keeps apart. Where the question leaves it open (`tunable`), a step may be several passes, with checkpointing.
+    FSDP keeps apart. Where the question leaves it open (`tunable`), a step may be several passes, with checkpointing;
+    `shares`: the weights are shared out.
     """
     ways = [
         (light, sharing, batch)
         for light in ((), (LIGHT,))[: 1 + tunable]
-        for sharing in ("ddp", "fsdp")[: 1 + (devices > 1)]
+        for sharing in (("ddp", "fsdp")[shares:] if devices > 1 else ("ddp",))
         for batch in _passes(size, tunable, accumulation)
     ]
     best: Way | None = None

@@ -16,21 +16,22 @@ import math
 import re
 import weakref
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple, Self
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map_only
+from torch.utils._pytree import tree_any, tree_leaves, tree_map_only
 from torch.utils.flop_counter import flop_registry
 
 from whichdevice.base.errors import StudyError
 from whichdevice.base.memory import most_to_compute
 from whichdevice.forecast.torch.fusion import Fusion
 from whichdevice.forecast.torch.recurrent import recurrent
+from whichdevice.forecast.torch.step import Step, Trace, is_tiny, untested
 from whichdevice.forecast.work import (
     FUSED_RECURRENT,
     OF_LAYOUT,
@@ -39,11 +40,9 @@ from whichdevice.forecast.work import (
     Precision,
     Total,
     Untested,
-    Work,
     in_layout,
 )
 from whichdevice.models.script.torch_fakes import (
-    CHOOSING,
     READING,
     READS_VALUE,
     RECURRENT,
@@ -51,6 +50,7 @@ from whichdevice.models.script.torch_fakes import (
     Fakes,
     Outcome,
     is_fake,
+    ones,
     replace_tensors,
     signature,
     unset_fake_temporarily,
@@ -68,10 +68,9 @@ PARTLY = "its shapes depend on values: traced with what its examples alone decid
 WITHOUT_VALUES = "its shapes depend on values: traced as if all that it chooses from were chosen"
 LARGE = 4e9  # bytes of a module that is not built for real
 MAX_WITH_VALUES = 1e9  # bytes of a step that reads values and runs for real, as it shows without them
-MAX_WORKED_OUT = 1e8  # bytes of a tensor that follows from examples alone and has values in a step without them
+MAX_WORKED_OUT = 1e8  # bytes of examples that have values in a step without them
 MAX_COMPUTED = 3e9  # bytes of a step that runs for real because its code fails without values
 FEW_LAYERS = 2, 4  # that are traced of many equal ones
-MANY, TINY_BYTES, TINY_OPERATIONS = 200, 1e6, 3e8  # kernels that are launched for longer than they run, on average
 LIST = 48  # tensors that one kernel of an optimiser takes
 ENTRY = 12  # bytes of an entry of a sparse matrix: its value and its column
 THIN = 16  # inputs of a convolution; with fewer the tensor cores are mostly idle
@@ -81,65 +80,15 @@ GATHERS = ("embedding", "index", "gather", "index_select", "nll_loss_forward", "
 SCATTERS = ("embedding_dense_backward", "index_put", "scatter", "index_add", "nll_loss_backward", "nll_loss2d_backward")
 WRITES = ("copy_", "fill_", "zero_", "normal_", "uniform_", "bernoulli_")  # what they write to is not read
 ONE_IMAGE = ("instance_norm", "reflection_pad2d")  # slow in float32 on one image
-INDEXING = ("arange", "tensor", "as_tensor", "randperm")  # what indexes others, of no tensor
+COMPARING = ("lt", "le", "gt", "ge", "eq", "ne")
+MASKED = ("index", "_unsafe_index", "index_put", "index_put_", "_index_put_impl_")  # what a mask may choose in
+MASKS = (torch.bool, torch.uint8)
 NORMS = ("batch_norm", "layer_norm", "group_norm", "rms_norm")
 # What autocast runs in float32 on a GPU and not on a CPU: docs.pytorch.org/docs/stable/amp.html.
 IN_FLOAT32 = re.compile(
     "softmax|log_softmax|softmin|layer_norm|group_norm|exp|expm1|log|log10|log1p|log2|pow|__pow__|rsqrt|reciprocal|norm|"
     "cumsum|cumprod|prod|softplus|cosine_similarity|logsumexp|cross_entropy|.*_loss|binary_cross_entropy_with_logits"
 )
-
-
-@dataclass(frozen=True)
-class Step:
-    """A step to trace. All four functions are called on fake tensors.
-
-    `build()` makes the module, `build(n)` one of n layers where it has `layers` equal ones; `batch(n)` inputs and
-    targets of n examples, `loss(module, batch)` the loss (a scalar) or, in a step without optimiser, any output;
-    `optimizer(module)` one of torch.optim. `precision` is a number format of whichdevice: float32, tf32, bfloat16,
-    mixed_bfloat16 or mixed_float16.
-    """
-
-    build: Callable[..., Any]
-    batch: Callable[[int], Any]
-    loss: Callable[[Any, Any], Any]
-    optimizer: Callable[[Any], Any] | None = None
-    precision: str = "float32"
-    layers: int | None = None
-
-
-@dataclass(frozen=True)
-class Trace:
-    """A traced step on one device.
-
-    `memory` is in bytes, each storage rounded up to 512: weights (buffers too), gradients, optimizer (its state),
-    activations (kept by the forward pass, with inputs), update (what the optimiser takes for a while), working (the
-    most that the passes hold beside weights, whole gradients and the optimiser), passes (the largest sum in forward and
-    backward pass: early, until half of the gradients are whole, or late) and peak (the largest of all).
-    """
-
-    work: Work
-    fused: Work  # the same step by torch.compile
-    memory: Mapping[str, float]
-    parameters: int
-    trained: int
-    notes: tuple[str, ...] = ()
-    images: bool = False  # whether it convolves images, whose layout in memory matters
-    no_tpu: tuple[str, ...] = ()  # what of it has no form on a TPU: float64, operations by their name
-    forward: Work | None = None  # what of the work comes before the backward pass, operation by operation
-
-    def digest(self) -> dict[str, Any]:
-        """A form for JSON; `from_dict` reads it back."""
-        works = {"work": self.work.digest(), "fused": self.fused.digest()}
-        works |= {"forward": self.forward.digest()} if self.forward else {}
-        return asdict(self) | works | {"notes": list(self.notes), "no_tpu": list(self.no_tpu)}
-
-    @classmethod
-    def from_dict(cls, digest: Mapping[str, Any]) -> Self:
-        """Read what `digest` wrote; raises StudyError where its work cannot be read."""
-        works = {name: Work.from_dict(digest[name]) for name in ("work", "fused", "forward") if digest.get(name)}
-        tuples = {name: tuple(digest.get(name, ())) for name in ("notes", "no_tpu")}
-        return cls(**dict(digest) | works | tuples)
 
 
 def trace_step(step: Step, size: int, accumulation: int = 1) -> Trace:
@@ -195,14 +144,15 @@ def _of_layers(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
 def _guessed(step: Step, size: int, accumulation: int, fakes: Fakes, *layers: int) -> Trace | None:
     """The step with the values that few examples alone decide, or else as if each value that it reads were a one."""
     with fakes.mode:
-        held = sum(map(rounded, (leaf for leaf in tree_leaves(step.batch(size)) if isinstance(leaf, torch.Tensor))))
-    attempts: list[tuple[Any, str]] = [(None, WITHOUT_VALUES)]
+        batch = step.batch(size)
+        held = sum(map(rounded, (leaf for leaf in tree_leaves(batch) if isinstance(leaf, torch.Tensor))))
+    attempts: list[tuple[Any, str]] = [(batch, WITHOUT_VALUES)]
     if held <= MAX_WORKED_OUT:
         attempts.insert(0, (step.batch(size), PARTLY))
     for examples, note in attempts:
         with suppress(Exception):  # what a model makes of such values is the model's
-            module, kernels = built(step, fakes, *layers), Kernels(step.precision)
-            trace = _traced(step, module, size, accumulation, fakes.mode, kernels, fakes, examples)
+            module, kernels = built(step, fakes, *layers), Kernels(step.precision, fakes=fakes)
+            trace = _traced(step, module, size, accumulation, nullcontext(), kernels, examples)
             return replace(trace, notes=(*trace.notes, note))
     return None
 
@@ -214,14 +164,6 @@ def _with_values(step: Step, size: int, accumulation: int, *layers: int) -> Trac
     return replace(trace, notes=(*trace.notes, WITH_VALUES))
 
 
-def untested(trace: Trace, *kinds: Untested) -> Trace:
-    """The trace with marks on its work: no published times of such steps were tested."""
-    work, fused = (
-        replace(part, untested=tuple(dict.fromkeys((*part.untested, *kinds)))) for part in (trace.work, trace.fused)
-    )
-    return replace(trace, work=work, fused=fused)
-
-
 def _traced(
     step: Step,
     module: Any,
@@ -229,7 +171,6 @@ def _traced(
     accumulation: int,
     where: AbstractContextManager[Any],
     kernels: "Kernels",
-    guess: Fakes | None = None,
     known: Any = None,
 ) -> Trace:
     trains = step.optimizer is not None
@@ -237,7 +178,7 @@ def _traced(
     updates, state = _optimizer(step, module, where)
     parameters = list(module.parameters())
     trained = [parameter for parameter in parameters if parameter.requires_grad] if trains else []
-    as_on_gpu = AsOnGPU(kernels, guess=guess, works_out=known is not None)
+    as_on_gpu = AsOnGPU(kernels)
     in_its_group = getattr(module, "in_its_group", nullcontext)  # a backward pass of its own may exchange, too
     with where:
         kernels.hold(*parameters, *module.buffers())
@@ -304,12 +245,6 @@ def _marked(trace: Trace, kernels: "Kernels", reads_values: bool) -> Trace:
         kernels.untested.add("hundreds of tiny kernels")
     trace = replace(trace, notes=tuple(sorted(kernels.notes)), no_tpu=tuple(sorted(kernels.no_tpu)))
     return untested(trace, *sorted(kernels.untested))
-
-
-def is_tiny(work: Work) -> bool:
-    """Whether a step has so many kernels of so little work each that their launches take its time."""
-    count = work.kernels
-    return count >= MANY and work.bytes < TINY_BYTES * count and work.operations < TINY_OPERATIONS * count
 
 
 def built(step: Step, fakes: Fakes | None, *layers: int) -> Any:
@@ -410,12 +345,9 @@ class AsOnGPU(TorchFunctionMode):
         self,
         kernels: "Kernels | None" = None,
         device: str = "cpu",
-        guess: Fakes | None = None,
-        works_out: bool = False,  # what follows from tensors with values
     ) -> None:
         super().__init__()
-        self._kernels, self._device, self._guess = kernels, torch.device(device), guess
-        self._works_out = works_out
+        self._kernels, self._device = kernels, torch.device(device)
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call a function of PyTorch, as a GPU would run it."""
@@ -446,24 +378,11 @@ class AsOnGPU(TorchFunctionMode):
             args, kwargs = tree_map_only(torch.Tensor, _whole, (args, kwargs))
             with torch.autocast("cpu", enabled=False):
                 return function(*args, **kwargs)
-        if self._works_out and _is_small(name, args, kwargs):
-            with unset_fake_temporarily():
-                return function(*args, **kwargs)
-        if self._works_out and not (name in CHOOSING and _has_values((args[1:2], kwargs.get(CHOOSING[name])))):
-            if name.endswith("_") and not is_fake(args[0]):  # add_ or __iadd__, which must not lose a gradient
-                raise READS_VALUE[0](function)
-            args, kwargs = tree_map_only(torch.Tensor, self._without_values, (args, kwargs))
-            return function(*args, **kwargs)
-        if self._guess is not None:
-            return self._guess.call(function, args, kwargs)
+        if self._kernels.fakes is not None and tree_any(is_fake, (args, kwargs)):
+            return self._kernels.fakes.call(function, name, args, kwargs)
         if name in ("numpy", "__array__") and is_fake(args[0]):  # PyTorch refuses it by another error
             raise READS_VALUE[0](function)
         return function(*args, **kwargs)
-
-    def _without_values(self, tensor: torch.Tensor) -> torch.Tensor:
-        """A tensor that takes part in what has no values: a view of one with values would have none."""
-        assert self._guess is not None
-        return tensor if is_fake(tensor) or tensor.requires_grad else self._guess.like(tensor)
 
     def _attention(
         self,
@@ -481,25 +400,6 @@ class AsOnGPU(TorchFunctionMode):
         if attn_mask is not None and query.shape[-2] == key.shape[-2] > 1 and self._kernels.fixed(attn_mask):
             attn_mask, is_causal = None, True
         return function(query, key, value, attn_mask, 0.0, is_causal, **others)
-
-
-def _is_small(name: str, args: Any, kwargs: Any) -> bool:
-    """Whether a function makes something small of tensors that all have values, or numbers that index others."""
-    tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-    if not tensors:
-        return name in INDEXING and all(abs(part) < MAX_WORKED_OUT for part in args if isinstance(part, int | float))
-    if any(map(is_fake, tensors)):
-        return False
-    try:
-        shape = torch.broadcast_shapes(*(tensor.shape for tensor in tensors))
-    except RuntimeError:  # they are no terms of a sum
-        shape = max((tensor.shape for tensor in tensors), key=math.prod)
-    return math.prod(shape) * max(tensor.element_size() for tensor in tensors) <= MAX_WORKED_OUT
-
-
-def _has_values(tree: Any) -> bool:
-    """Whether all tensors of a tree have values."""
-    return not any(map(is_fake, tree_leaves(tree)))
 
 
 def _dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
@@ -533,9 +433,12 @@ class Kernel(NamedTuple):
 class Kernels(TorchDispatchMode):
     """The kernels that run under it, with their operations and bytes, and the bytes of live storages."""
 
-    def __init__(self, precision: str, kind: Kind | None = None, most: float = math.inf) -> None:
+    def __init__(
+        self, precision: str, kind: Kind | None = None, most: float = math.inf, fakes: Fakes | None = None
+    ) -> None:
         super().__init__()
         self._most = most  # bytes that may live
+        self.fakes = fakes  # with these a value that is asked for is a one, and a mask without values chooses all
         self.live = self.peak = self.early = self.late = self.peak_besides = self.gradients = 0
         self.trained, self.whole = 1, 0  # parameters, and those whose gradient is whole
         self._full: Precision = "tf32" if precision == "tf32" else "float32"
@@ -556,7 +459,57 @@ class Kernels(TorchDispatchMode):
         if function is DEVICE:  # asked for several times by each operation of the backward pass
             return args[0].device
         with torch._C.DisableTorchFunction():
-            return self._run(function, args, kwargs or {})
+            return (self._run if self.fakes is None else self._answered)(function, args, kwargs or {})
+
+    def _answered(self, function: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operation, or answer it where it reads what has no values."""
+        assert self.fakes is not None
+        name = function._schema.name.removeprefix("aten::")
+        if name == "_local_scalar_dense" and is_fake(args[0]):
+            self.note_read()
+            kind = args[0].dtype
+            return True if kind == torch.bool else 1.0 if kind.is_floating_point else 1
+        compares = name in COMPARING and not is_fake(args[1])
+        if compares and is_fake(args[0]) and args[0].numel() == 1:  # a loss with a limit
+            return function(*ones(args), **kwargs)
+        if name in MASKED and tree_any(is_fake, args[:2]):
+            args = (args[0], [place for part in args[1] for place in self._places(part)], *args[2:])
+        if name in ("masked_select", "nonzero") and tree_any(is_fake, args):
+            return self._chosen(function, name, args)
+        try:
+            return self._run(function, args, kwargs)
+        except READS_VALUE:
+            self.note_read()
+            return tree_map_only(torch.Tensor, self._without_values, function(*ones(args), **ones(kwargs)))
+
+    def note_read(self) -> None:
+        """Note that the host reads a value."""
+
+    def _chosen(self, function: Any, name: str, args: Any) -> Any:
+        """Return all values of a tensor, or all places in it."""
+        assert self.fakes is not None
+        self.note_read()
+        shape = torch.broadcast_shapes(*(tensor.shape for tensor in args))
+        sizes = (shape.numel(),) if name == "masked_select" else (shape.numel(), len(shape))
+        made = self.fakes.empty(sizes, args[0].dtype if name == "masked_select" else torch.int64)
+        self._kernel(function, args, {}, made)
+        return made
+
+    def _without_values(self, tensor: torch.Tensor) -> torch.Tensor:
+        assert self.fakes is not None
+        made = self.fakes.like(tensor)
+        self.hold(made)
+        return made
+
+    def _places(self, part: Any) -> tuple[Any, ...]:
+        """Return the places that a part of an index chooses: of a mask without values all."""
+        assert self.fakes is not None
+        if part is None or part.dtype not in MASKS:
+            return (part,)
+        self.note_read()
+        if not is_fake(part):
+            return part.nonzero().unbind(1)  # type: ignore[no-any-return]
+        return tuple(self.fakes.empty((part.numel(),), torch.int64) for _ in part.shape)
 
     def _run(self, function: Any, args: Any, kwargs: Any) -> Any:
         """Run an operation; one of such shapes that was run before has its outcome and its kernel again."""

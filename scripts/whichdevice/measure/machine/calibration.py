@@ -73,16 +73,16 @@ TRIES = 5
 
 def host_flops() -> float:
     """Floating-point operations a second of float32 products on all usable cores, by the fixed work on each."""
-    cores = _cores_alike(threads_by_turn(sorted(usable_processors())))
+    cores = _cores_alike(threads_by_turn(sorted(usable_processors())), usable_cores())
     return cores * 2.0 * COUNT * SIZE**3 / calibrate().fastest
 
 
-def read_rate() -> float:
+def read_rate(mebibytes: int = TOTAL_MIB) -> float:
     """Return bytes a second of all usable cores that read large arrays once, the fastest of five times."""
     import numpy as np  # here, so that the light parts of this package stay light
 
     threads = min(usable_cores(), MAX_THREADS)
-    numbers = max(PART_MIB, TOTAL_MIB // threads) * MEBIBYTE // 4
+    numbers = max(PART_MIB, mebibytes // threads) * MEBIBYTE // 4
     parts = [np.ones(numbers, np.float32) for _ in range(threads)]
     with ThreadPoolExecutor(threads) as pool:
 
@@ -101,7 +101,7 @@ class _Products:
         self._multiply = np.matmul
         self._small = np.random.default_rng(0).random((SIZE, SIZE), dtype=np.float32)
         self._left = np.broadcast_to(self._small, (COUNT, SIZE, SIZE))
-        self._cores = _places(threads_by_turn(sorted(usable_processors())), _most())
+        self._cores = _places(threads_by_turn(sorted(usable_processors())), min(MAX_CORES, usable_cores()))
         self._products = [np.zeros((COUNT, SIZE, SIZE), np.float32) for _ in self._cores]
         self._time(0)
 
@@ -134,13 +134,9 @@ class _Products:
         return time.perf_counter() - start
 
 
-def _most() -> int:
-    return min(MAX_CORES, usable_cores())
-
-
-def _cores_alike(turns: list[list[int]]) -> int:
+def _cores_alike(turns: list[list[int]], usable: int) -> int:
     """How many usable cores are as fast as those that worked, all at once: of a core that two threads share, one."""
-    return usable_cores() if _most() > len(turns[0]) else min(usable_cores(), len(turns[0]))
+    return usable if min(MAX_CORES, usable) > len(turns[0]) else min(usable, len(turns[0]))
 
 
 def _places(turns: list[list[int]], most: int) -> list[int]:

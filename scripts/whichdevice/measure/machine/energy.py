@@ -37,7 +37,7 @@ class Counters:
     update: float  # s between two new values of a counter
 
 
-def nvml_counters(replicas: int = 1) -> Counters:
+def nvml_counters(replicas: int = 1, patience: float = METER_PATIENCE) -> Counters:
     """The own counters of the first visible GPUs (Volta and later), memory included. Raises MeterError."""
     try:
         nvml = open_nvml()
@@ -46,7 +46,7 @@ def nvml_counters(replicas: int = 1) -> Counters:
 
     def answer(ask: Callable[[], list[Any]]) -> list[Any]:
         try:
-            return answer_within(METER_PATIENCE, ask)
+            return answer_within(patience, ask)
         except (nvml.NVMLError, NvmlError) as error:
             raise MeterError(f"NVML: {error}") from error
 

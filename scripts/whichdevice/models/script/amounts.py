@@ -77,19 +77,19 @@ def loops_at(frame: FrameType | None, loaders: Mapping[Any, Any], sizes: Mapping
 
 def trainer_in(owner: Any) -> Any:
     """Return a trainer of Hugging Face or Lightning that states its steps; None: it is none, and has none."""
-    return next((held for held in (owner, _attribute(owner, "trainer")) if steps_of(held)), None)
+    return next((held for held in (owner, attribute(owner, "trainer")) if steps_of(held)), None)
 
 
 def steps_of(trainer: Any) -> int | None:
     """Return the number of steps that a trainer states."""
-    stated = _attribute(_attribute(trainer, "state"), "max_steps"), _attribute(trainer, "estimated_stepping_batches")
+    stated = attribute(attribute(trainer, "state"), "max_steps"), attribute(trainer, "estimated_stepping_batches")
     for limit in stated:
         if isinstance(limit, int | float) and not isinstance(limit, bool) and 0 < limit < MOST:
             return int(limit)
     return None
 
 
-def _attribute(owner: Any, name: str) -> Any:
+def attribute(owner: Any, name: str) -> Any:
     with contextlib.suppress(Exception):  # of the script's own objects
         return getattr(owner, name, None)
     return None
@@ -136,12 +136,12 @@ def _loop(
     if isinstance(over, range):
         place = None if place is None or place not in over else over.index(place)
     begun = loaders.get((frame.f_code.co_filename, node.iter.lineno))  # where the loop began to go over it
-    if over is None or begun is over:
+    if begun is not None and known_length(over) is None:
         over = begun
     loader = over if over is not None and any(one is over for one in loaders.values()) else None
-    turns = _length(over)
+    turns = known_length(over)
     if turns is None and loader is not None and sizes.get(id(loader)):  # its sampler does not know
-        examples = _length(loader.dataset)
+        examples = known_length(loader.dataset)
         turns = examples and -(-examples // sizes[id(loader)])
     return Loop(node.lineno, turns, loader, place, limits, any("epoch" in name.lower() for name in names))
 
@@ -200,17 +200,18 @@ def _over(node: ast.expr, frame: FrameType) -> Any:
         if name in AROUND and node.args:
             return _over(node.args[0], frame)
         if name == "zip" and node.args:
-            known = [(over, _length(over)) for over in (_over(part, frame) for part in node.args)]
+            known = [(over, known_length(over)) for over in (_over(part, frame) for part in node.args)]
             sized = [(over, length) for over, length in known if length is not None]
             return min(sized, key=lambda pair: pair[1], default=(None, None))[0]
         if name == "islice" and len(node.args) > 1:
             stop = _value(node.args[1 if len(node.args) == 2 else 2], frame)
-            inner = _length(_over(node.args[0], frame))
+            inner = known_length(_over(node.args[0], frame))
             return range(min(stop, inner or stop)) if isinstance(stop, int) else None
     return _value(node, frame)
 
 
-def _length(value: Any) -> int | None:
+def known_length(value: Any) -> int | None:
+    """Return the length of a loader or of data; None where it has none or does not know it."""
     with contextlib.suppress(Exception):  # of the script's own sampler or data
         return len(value)
     return None

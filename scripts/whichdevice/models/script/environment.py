@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from whichdevice.base.code_hash import parsed
-from whichdevice.models.script.text import attribute
+from whichdevice.models.script.amounts import attribute
 
 TIMED_SECONDS = 1.5
 LEAST_PARTS = 3  # of what a step gives: an observation, a reward, whether it is over

@@ -1,6 +1,5 @@
-"""Evaluations besides the steps of a training, as far as `fit` or a trainer states them.
+"""Evaluations besides the steps of a training, as far as a trainer of PyTorch states them.
 
-    of_fit({"x": x, "validation_data": (x, y)}, line=12, batch=32, epochs=5)
     of_trainer(trainer)    # of Hugging Face or Lightning
 
 What a loop of the script's own evaluates is part of what scripts take beyond their steps (`base/habits.py`).
@@ -11,48 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
+from whichdevice.models.script.amounts import attribute
 from whichdevice.models.script.found import Evaluation, Per
-from whichdevice.models.script.text import attribute
-
-
-def batches_of(data: Any, size: int | None) -> tuple[int | None, int | None]:
-    """Batches of what `fit` or `evaluate` of Keras takes, and their size: arrays have `size` or 32 examples in each."""
-    data = data[0] if isinstance(data, tuple | list) and data else data
-    while isinstance(data, tuple | list | dict) and data:
-        data = next(iter(data.values())) if isinstance(data, dict) else data[0]
-    try:
-        if hasattr(data, "cardinality"):
-            first = data.element_spec
-            while isinstance(first, tuple | list | dict):
-                first = next(iter(first.values())) if isinstance(first, dict) else first[0]
-            count = int(data.cardinality())
-            return count if count >= 0 else None, (first.shape[0] if first.shape else None) or size
-        if hasattr(data, "shape"):
-            return -(-data.shape[0] // (size or 32)), min(size or 32, data.shape[0])
-        return len(data), batch_size_of(data) or size
-    except Exception:  # of a stream, or of the script's own object
-        return None, size
-
-
-def of_fit(given: Mapping[str, Any], line: int | None, batch: int, epochs: int) -> list[Evaluation]:
-    """Return the validation of Keras' `fit`, by its arguments."""
-    data, freq = given.get("validation_data"), given.get("validation_freq") or 1
-    if data is None and not given.get("validation_split"):
-        return []
-    size = given.get("validation_batch_size") or batch
-    if data is None:
-        x = given["x"]
-        while isinstance(x, tuple | list | dict) and x:
-            x = next(iter(x.values())) if isinstance(x, dict) else x[0]
-        held = len(x) - int(len(x) * (1 - given["validation_split"]))
-        batches: int | None = -(-held // size)
-        size = min(size, held)
-    else:
-        batches, known = batches_of(data, size)
-        size = known or size
-    batches = given.get("validation_steps") or batches
-    every = freq if isinstance(freq, int | float) else epochs / max(1, len(freq))
-    return [Evaluation(line, batches, size, every)]
 
 
 def batch_size_of(loader: Any) -> int | None:

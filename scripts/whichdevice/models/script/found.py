@@ -1,6 +1,5 @@
 """Facts that a look at a training script finds, as plain data, and the script's own objects that it hands on."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -10,6 +9,8 @@ from whichdevice.models.framework import KERAS
 from whichdevice.models.pipeline import Rate
 
 RECORDER = "whichdevice.forecast.torch.recorder"  # takes down a PyTorch script's kernels; its layer is above this one
+COUNTER = "whichdevice.forecast.count.recorded"  # counts the programs of others
+SHARED = "Its GPUs share {batch} examples: for {gpus} of them add --gpus {gpus}."
 SAMPLE = 1024  # examples that are read of data that come one after the other
 
 Per = Literal["epoch", "step", "training"]
@@ -47,7 +48,6 @@ class Conditions:
 
     gpus: int = 1  # that the script sees
     values: bool = False  # whether its first step is computed to see it: without values it fails
-    batch_share: str = "1"  # of the examples of its loaders' batches, as a fraction: 1/2
     timed: bool = False  # whether it trains for a few steps, which are timed
     checkpointing: bool = False  # whether its blocks compute their activations again
     precision: str | None = None  # that is tried: float32, mixed or bfloat16; None: the script's own
@@ -97,18 +97,8 @@ class Found:
 
 @dataclass
 class Script:
-    """A script that was stopped: what was found, and a model file's functions made of its own objects."""
+    """A script that was stopped: what was found, and what was recorded of its step, as plain data."""
 
     found: Found
     functions: SimpleNamespace
     batches: Any = None  # what gives them one after the other, if anything does
-    in_import: bool = False  # whether the import of another file trains
-
-
-@dataclass(frozen=True)
-class JaxStep:
-    """A script's own training step, from one state to the next; the state's arrays are lists."""
-
-    trained: list[Any]
-    held: list[Any]  # an optimiser's state, statistics, keys of random numbers as plain numbers
-    run: Callable[[Any, Any, Mapping[str, Any]], tuple[Any, Any, Any]]  # (trained, held, inputs) to the same and a loss

@@ -22,10 +22,8 @@ import traceback
 import warnings
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NoReturn
 
 from whichdevice.base.code_hash import code_hash, imported_packages, parsed
@@ -34,13 +32,11 @@ from whichdevice.base.files import RETURNED, package_first, write_atomically
 from whichdevice.base.memory import memory_within, most_to_compute, peak_memory
 from whichdevice.models.address import Address, read_address
 from whichdevice.models.declaration import Declaration
-from whichdevice.models.framework import KERAS, TORCH, framework_in, framework_of
+from whichdevice.models.framework import KERAS, framework_in, framework_of
 from whichdevice.models.model_file import LOOK_UPS, Adapter, error_line
 from whichdevice.models.pipeline import Rate, rates
-from whichdevice.models.script.found import AS_WRITTEN, RECORDER, Conditions, Evaluation, Found, Script
-from whichdevice.models.script.run import WATCH_IT, ScriptRun, calls_of, is_own, run_watched
-from whichdevice.models.script.several import SHARED
-from whichdevice.models.script.tensorflow_step import TensorFlowScript, keep_step, kept_step
+from whichdevice.models.script.found import AS_WRITTEN, COUNTER, RECORDER, SHARED, Conditions, Evaluation, Found, Script
+from whichdevice.models.script.run import WATCH_IT, ScriptRun, calls_of, is_own
 
 FOLDER = Path("results/ask/scripts")  # what was found in scripts, by a hash of files, arguments and versions
 KEPT_SECONDS = 30 * 86400.0
@@ -128,11 +124,11 @@ def keep_watched(script: Script, folder: Path) -> str:
     write_atomically(text, path)
     address = read_address(str(path))
     keep(address, script.found)
-    _keep_trace(script, _recorded(address))
+    _keep_record(script, _recorded(address))
     return str(path)
 
 
-def _keep_trace(script: Script, path: Path) -> None:
+def _keep_record(script: Script, path: Path) -> None:
     recorded = script.functions
     record = {name: value for name, value in vars(recorded).items() if name != "trace"}
     record |= {"trace": recorded.trace.digest()} if hasattr(recorded, "trace") else {}
@@ -166,7 +162,7 @@ def probe(address: Address) -> Found:
     training = known(address)
     if training is None:
         raise StudyError(str(failure))
-    if training.framework == TORCH and (training.keeps != "batch" or training.asks != 1):
+    if training.keeps != "batch" or training.asks != 1:
         training = _on_two(address, training)
         keep(address, training)
     return training
@@ -181,10 +177,11 @@ def _on_two(address: Address, training: Found) -> Found:
         other, recorded = recording(address, gpus=gpus)
     except StudyError:
         return training
-    asks = training.asks or 4
     if other.batch_size < training.batch_size:
+        asks = training.asks or 4
         note = SHARED.format(batch=training.batch_size, gpus=asks if asks > 1 else 4)
-        return replace(training, keeps="batch", asks=1, notes=(*training.notes, note))
+        notes = (note,) if recorded.get("parallel", True) else ()  # else it counts devices, and trains on one
+        return replace(training, keeps="batch", asks=1, notes=(*training.notes, *notes))
     steps = first["steps"]
     if first["joins"] and steps is not None and steps == recorded["steps"]:
         return replace(training, keeps="steps")
@@ -192,7 +189,7 @@ def _on_two(address: Address, training: Found) -> Found:
 
 
 def seconds_here(address: Address) -> float:
-    """Return the seconds of a PyTorch script's step on this machine, where it trains for a few; loaders' are apart.
+    """Return the seconds of a script's step on this machine, where it trains for a few; loaders' are apart.
 
     Raises StudyError where it fails.
     """
@@ -200,7 +197,7 @@ def seconds_here(address: Address) -> float:
 
 
 def recording(address: Address, **changes: Any) -> tuple[Found, dict[str, Any]]:
-    """Return what was found in a PyTorch script, and the trace of its step as data, in other conditions perhaps.
+    """Return what was found in a script, and what was recorded of its step as data, in other conditions perhaps.
 
     The script runs again where that is not known yet. Raises StudyError where it fails so.
     """
@@ -255,12 +252,15 @@ class ScriptAdapter(Adapter):
 
 
 def script_adapter(address: Address) -> ScriptAdapter:
-    """Return the adapter of a script, whose functions run it until its training starts, once in a process.
+    """Return the adapter of a script, which has no functions: its step is the one that was recorded.
 
     Before `probe` found what its training is, its declaration has a fault that says so.
     """
     training = known(address)
-    load = partial(_started, address)
+
+    def load() -> NoReturn:
+        raise StudyError(f"{address.label}: a script is recorded as it trains; `whichdevice ask` times it here")
+
     if training is not None:
         return ScriptAdapter(
             address, training.declaration(), load, tried=training.batch_size, compiled=training.compiled, found=training
@@ -273,31 +273,10 @@ def script_adapter(address: Address) -> ScriptAdapter:
     return ScriptAdapter(address, unknown, load)
 
 
-def _started(address: Address) -> SimpleNamespace:
-    """Return the script's functions; of Keras in its number format now: a process may compile for several."""
-    training = known(address)
-    keras = sys.modules.get(KERAS) if training is None or training.framework == KERAS else None
-    return _started_in(address, None if keras is None else keras.config.dtype_policy().name)
-
-
-@cache
-def _started_in(address: Address, policy: str | None) -> SimpleNamespace:
-    assert address.path is not None
-    if (training := known(address)) is not None:
-        kept = kept_step(_kept(address))
-        if training.framework == KERAS:
-            from whichdevice.models.script.watch_keras import kept_keras
-
-            kept = kept_keras(_kept(address), address.path, address.arguments)
-        if kept is not None:
-            return kept
-    return run_watched(address.path, address.arguments, training.conditions if training else AS_WRITTEN).functions
-
-
 def _kept(address: Address, variant: str = "") -> Path:
     """The file of what was found: its name is a hash of the script's files, arguments, versions, Python and machine."""
     watchers = ("watch_keras", "watch_tensorflow", "watch_torch", "watch_jax")
-    code = code_hash(RECORDER, *(f"whichdevice.models.script.{name}" for name in ("look", *watchers)))
+    code = code_hash(RECORDER, COUNTER, *(f"whichdevice.models.script.{name}" for name in ("look", *watchers)))
     digest = hashlib.sha256(
         repr((address.arguments, platform.python_version(), code, platform.node(), os.cpu_count())).encode()
     )
@@ -310,7 +289,7 @@ def _kept(address: Address, variant: str = "") -> Path:
 
 
 def _recorded(address: Address, variant: str = "") -> Path:
-    """The file of the trace of a PyTorch script's step."""
+    """The file of what was recorded of a script's step."""
     return _kept(address, variant).with_suffix(".trace")
 
 
@@ -349,7 +328,7 @@ def library_of(error: BaseException, path: Path) -> str | None:
         parts = Path(file).parts
         place = next((place + 1 for place, part in enumerate(parts) if part in PACKAGES), len(parts))
         name = "".join(parts[place : place + 1]).removesuffix(".py")
-        if name and name not in FRAMEWORKS:
+        if name and name not in (*FRAMEWORKS, "whichdevice"):
             with suppress(metadata.PackageNotFoundError):
                 return f"{name} {metadata.version(name)}"
             return name
@@ -369,6 +348,8 @@ def main() -> NoReturn:
         _say_where(address, max(1.0, float(sys.argv[3]) - END_SECONDS - time.monotonic()))
     variant = sys.argv[4] if sys.argv[4:] else ""
     run = ScriptRun(address.path, conditions=Conditions(**json.loads(sys.argv[2])) if sys.argv[2:] else AS_WRITTEN)
+    if (gpus := run.conditions.gpus) > 1:  # so many devices of JAX
+        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={gpus}"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they would hide the last line
@@ -433,14 +414,7 @@ def _look(address: Address, run: ScriptRun, variant: str) -> None:
         note = f"Its input pipeline fails here and is not timed: {error_line(error, address)}."
         training = replace(training, notes=(*training.notes, note))
     training = replace(training, memory=peak_memory())
-    if training.framework == TORCH:
-        _keep_trace(script, _recorded(address, variant))
-    elif isinstance(script, TensorFlowScript) and script.step is not None:
-        keep_step(script.step, _kept(address))
-    elif training.framework == KERAS:
-        from whichdevice.models.script.watch_keras import keep_keras
-
-        keep_keras(script, _kept(address))
+    _keep_record(script, _recorded(address, variant))
     keep(address, training, variant)
 
 

@@ -15,6 +15,8 @@ The one place where public names of other packages are replaced, here and in the
 import argparse
 import ast
 import atexit
+import builtins
+import io
 import os
 import random
 import re
@@ -28,7 +30,7 @@ import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, chdir, contextmanager
-from functools import partial
+from functools import partial, wraps
 from importlib import import_module
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
@@ -56,7 +58,7 @@ GPUS = re.compile(r"gpu|cuda device|rank|world.size", re.IGNORECASE)  # in the m
 STACK_BYTES = 2**26  # of the script's thread
 WATCHERS = {  # by package, the module with its `Watcher`
     KERAS: "watch_keras", "tf_keras": "watch_keras", "tensorflow": "watch_tensorflow",
-    JAX: "watch_jax", "equinox": "watch_jax", "flax.nnx": "watch_jax", "flax.jax_utils": "watch_jax",
+    JAX: "watch_jax", "flax.jax_utils": "watch_jax",
     TORCH: "watch_torch",
     "lightning": "watch_torch", "pytorch_lightning": "watch_torch", "lightning.fabric": "watch_torch",
     "deepspeed": "watch_torch", "transformers.training_args": "watch_torch",
@@ -84,9 +86,11 @@ class ScriptRun:
         given = {"get_ipython": Silent} if b"get_ipython" in self.path.read_bytes() else {}  # an exported notebook's
         self._start = start or partial(_run_file, self.path, given)
         self.over = False  # from then on the watchers let everything pass
+        self.exited = False  # whether the script ended itself, by SystemExit
         self.main = sys.modules["__main__"]  # the script as a module
         self.watchers: dict[str, Watcher] = {}  # by module
-        self.batches_of_loop: int | None = None  # of the dataset of tf.data that it went over last
+        self.loaders: dict[tuple[str, int], Any] = {}  # by the file and line where a loop began to go over them
+        self.periods: Any = None  # of its training, by whichever watcher sees it first
         self._result: Result | None = None
         self._variables: dict[str, Any] | None = None  # of what ended by itself
         self._error: BaseException | None = None
@@ -146,13 +150,6 @@ class ScriptRun:
             raise self._result
         return self._ended() if self._result is None else self._result()
 
-    def variables(self, arguments: Sequence[str]) -> dict[str, Any]:
-        """Run what only defines; raises StudyError where it fails or trains."""
-        self._watch(arguments)
-        if self._variables is None:
-            raise StudyError(f"{self.path.name}: what defines its classes trains: put that into a file of its own")
-        return self._variables
-
     def _watch(self, arguments: Sequence[str]) -> None:
         imported = [name for name in WATCHERS if name in sys.modules]
         for name in imported:
@@ -189,9 +186,12 @@ class ScriptRun:
             for name in imported:
                 self.attach(name)
             self._variables = self._start()
+            for watcher in list(self.watchers.values()):
+                watcher.finish(self._variables)
         except StudyError as error:
             self._error = error
         except SystemExit as error:
+            self.exited = True
             if (failed := self._exit_error(error.code)) is not None:
                 failed.__cause__ = error
             self._error = failed
@@ -324,6 +324,9 @@ class Watcher(ABC):
         """Return what a script shows that ended by itself with these variables; None: no training of this framework."""
         return None
 
+    def finish(self, variables: Mapping[str, Any]) -> None:  # noqa: B027 - most have nothing to do
+        """Let the script train what it only defines, at its end and in its thread."""
+
     def stand_in(self, package: str) -> Mapping[str, Any]:
         """Return what stands for a package that is not here."""
         return {}
@@ -331,6 +334,18 @@ class Watcher(ABC):
     def replace(self, owner: Any, name: str, value: Any) -> None:
         """Put a value in place of a public attribute until the run is over."""
         self.replacements.enter_context(replaced(owner, name, value))
+
+    def write_nothing(self) -> None:
+        """Let the script write nothing of what it writes once it trains: a checkpoint, a log."""
+        begin = builtins.open
+
+        @wraps(begin)
+        def opened(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+            writes = not isinstance(file, int) and set(mode) & set("wax")
+            return begin(os.devnull if writes else file, mode.replace("x", "w"), *args, **kwargs)
+
+        for owner in (builtins, io):
+            self.replace(owner, "open", opened)
 
     def detach(self) -> None:
         """Give everything back; the script is at its end."""
@@ -381,7 +396,7 @@ def _run_file(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def run_watched(path: Path, arguments: Sequence[str], conditions: Conditions = AS_WRITTEN) -> Script:
-    """Run a script in this process until its training starts; see `ScriptRun.result`."""
+    """Run a script in this process until its training is recorded; see `ScriptRun.result`."""
     return ScriptRun(path, conditions=conditions).result(arguments)
 
 

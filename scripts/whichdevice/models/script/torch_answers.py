@@ -1,4 +1,4 @@
-"""Answers what a PyTorch script asks of devices, values and loaders while it is recorded.
+"""Answers what a PyTorch script asks of devices and values while it is recorded.
 
     with Answers(watching):    # in the script's thread
         ...
@@ -8,7 +8,7 @@ Tensors that it sends to a GPU stay on the CPU; the recorder knows them. A tenso
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Protocol
 
@@ -16,7 +16,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_any, tree_map_only
 
-from whichdevice.models.script.torch_fakes import SOUND, is_fake, ones
+from whichdevice.models.script.torch_fakes import is_fake
 from whichdevice.models.script.torch_names import is_cuda, on_cpu
 
 LARGE = 2**28  # bytes of a tensor that has no values once it is on the GPU
@@ -36,9 +36,6 @@ class Watching(Protocol):
 
     def weight(self, weight: Any) -> Any:
         """Return a weight as it is here."""
-
-    def loaded(self, loader: Any, batch: Any) -> None:
-        """Count a batch of a loader."""
 
 
 class Answers(TorchFunctionMode):
@@ -91,19 +88,11 @@ class Answers(TorchFunctionMode):
         return tensor
 
     def _without_values(self, function: Any, name: str, args: Any, kwargs: Any) -> Any:
-        """Call a function of a tensor without values; where these are asked for there are ones."""
-        if name == "_assert":
-            return None
-        if name in ("numpy", "tolist", "__array__", "__format__", "__repr__", "__contains__"):
-            return function(*ones(args), **kwargs)
+        """Call a function of a tensor without values."""
         if name == "__deepcopy__":
             return self._copied(*args[:2])
-        if name in SOUND or (name in ("ne", "__ne__") and args[0] is args[1]):
-            return torch.full((), SOUND.get(name, False), dtype=torch.bool).expand(args[0].shape)
         if name == "share_memory_":
             return args[0]
-        if function == SET_DATA and is_fake(args[0]) != is_fake(args[1]):
-            args = (args[0], self._recorder.fakes.like(args[1]) if is_fake(args[0]) else ones(args[1]).clone())
         return function(*args, **kwargs)
 
     def _copied(self, tensor: Any, known: dict[int, Any]) -> Any:
@@ -127,26 +116,6 @@ class OnCPU(TorchFunctionMode):
             args = (args[0], "cpu", *args[2:])
         args, named = on_cpu(args, kwargs or {})
         return function(*args, **named)
-
-
-class Batches(Iterator[Any]):
-    """The batches of a loader, of whose making nothing is recorded."""
-
-    def __init__(self, batches: Iterator[Any], loader: Any, watching: Watching) -> None:
-        self._batches, self._loader, self._watching = batches, loader, watching
-
-    def __next__(self) -> Any:
-        recorder = self._watching.recorder
-        recorder.resting += 1
-        try:
-            batch = next(self._batches)
-        finally:
-            recorder.resting -= 1
-        self._watching.loaded(self._loader, batch)
-        return batch
-
-    def __len__(self) -> int:
-        return len(self._batches)  # type: ignore[arg-type]
 
 
 def checkpoint_blocks(module: torch.nn.Module) -> None:

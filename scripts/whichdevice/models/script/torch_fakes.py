@@ -3,14 +3,14 @@
     fakes = Fakes()
     with fakes.mode:
         output = module(images)                  # of real weights and images: a tensor without values
-    fakes.call(torch.Tensor.item, (output.mean(),))   # 1.0
+    fakes.call(torch.Tensor.tolist, "tolist", (output.mean(),), {})   # 1.0
 
 Only this file and forecast/torch/trace.py use what PyTorch calls its own.
 """
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import torch
@@ -28,22 +28,13 @@ READING = {  # methods that give what is no tensor
     "item", "tolist", "numpy", "__array__", "__bool__", "__int__", "__float__", "__index__", "__complex__",
     "__format__", "__repr__", "__contains__",
 }  # fmt: skip
-COUNTING = (  # of classes, of a batch's graphs, of a table's columns
-    "max", "min", "amax", "amin", "sum", "any", "all", "unique", "bincount", "__iter__", "__getitem__", "unbind",
-)  # fmt: skip
+ASKED = {"item", "__bool__", "__int__", "__float__", "__index__", "__complex__"}  # whose operation is answered
 MAX_EVALUATIONS = 8  # of the same shapes that run
-CHOOSING = {  # methods and functions that give as many parts as a mask or counts say, by the argument with these
-    "__getitem__": "index", "__setitem__": "index", "masked_select": "mask", "repeat_interleave": "repeats",
-}  # fmt: skip
-MASKS = (torch.bool, torch.uint8)
 SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 SOUND = {  # of each number of a training that goes well
     "isnan": False, "isinf": False, "isposinf": False, "isneginf": False, "isfinite": True,
 }  # fmt: skip
 SIMPLE = frozenset({int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format})
-PRODUCTS = ("mm", "spmm", "_sparse_mm", "matmul", "__matmul__")
-COMPARING = ("eq", "ne", "lt", "le", "gt", "ge")
-DRAWING = ("rand", "randint", "uniform_", "random_")  # by which a script chooses, where it draws one number
 
 
 class Fakes:
@@ -63,103 +54,17 @@ class Fakes:
         with self.mode:
             return torch.empty(shape, dtype=dtype)
 
-    def call(self, function: Callable[..., Any], args: Any = (), kwargs: Mapping[str, Any] | None = None) -> Any:
-        """Call a function of PyTorch; where it reads values of fake tensors it finds ones."""
-        kwargs, name = dict(kwargs or {}), getattr(function, "__name__", "")
-        if name == "_assert":  # of values that are ones
+    def call(self, function: Callable[..., Any], name: str, args: Any, kwargs: Mapping[str, Any]) -> Any:
+        """Call a function of tensors without values; where these are asked for there are ones."""
+        if name == "_assert":
             return None
-        if name in DRAWING:
-            return self._middle(function(*args, **kwargs), name, [*args[name[-1] == "_" :]], kwargs)
-        if not any(map(is_fake, args)) and not tree_any(is_fake, (args, kwargs)):
-            counts = name in COUNTING and args and torch.is_tensor(args[0]) and not args[0].is_floating_point()
-            with unset_fake_temporarily() if counts or name in READING else nullcontext():
-                return function(*args, **kwargs)
+        if name in READING - ASKED:
+            return function(*ones(args), **kwargs)
+        if name in SOUND or (name in ("ne", "__ne__") and args[0] is args[1]):
+            return torch.full((), SOUND.get(name, False), dtype=torch.bool).expand(args[0].shape)
         if function == SET_DATA and is_fake(args[0]) != is_fake(args[1]):
-            return self._set_data(*args)
-        if name in PRODUCTS and not torch.is_grad_enabled() and len(args) > 1 and _is_sparse(args[0]):
-            return self.empty((args[0].shape[0], *args[1].shape[1:]), args[1].dtype)  # else it is worked out
-        if name in SEQUENCES and is_fake(args[0]):
-            return SEQUENCES[name](*args)
-        if name in RECURRENT and isinstance(args[1], BatchSizes):
-            return recurred(*args)
-        if name in SOUND:
-            return self._all(SOUND[name], args[0])
-        if (comparing := name.strip("_")) in COMPARING and len(args) > 1:
-            if args[0] is args[1]:  # x != x asks for NaN
-                return self._all(comparing in ("eq", "le", "ge"), args[0])
-            if is_fake(args[0]) and args[0].numel() == 1 and isinstance(args[1], int | float):  # a loss with a limit
-                with unset_fake_temporarily():
-                    answer = bool(function(torch.ones(()), args[1]))
-                return self._all(answer, args[0])
-        if name == "__setitem__" and _learns_by_mask(*args[1:]):  # its backward pass would read the mask
-            return self._chosen(function, name, args, kwargs)
-        if name not in READING:
-            try:
-                return function(*args, **kwargs)
-            except READS_VALUE:
-                pass
-        if name in CHOOSING and args and torch.is_tensor(args[0]):
-            return self._chosen(function, name, args, kwargs)
-        with unset_fake_temporarily():
-            given, named = ones((args, kwargs))
-            result = function(*given, **named)
-        return tree_map_only(torch.Tensor, self.like, result)
-
-    def _middle(self, drawn: torch.Tensor, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> torch.Tensor:
-        """Return what was drawn; the middle in place of one number without a value: so a place in a list has one."""
-        if not is_fake(drawn) or drawn.numel() != 1:
-            return drawn
-        numbers = [part for part in args if isinstance(part, int | float)] if name != "rand" else []
-        least, most = (*numbers[:2],) if len(numbers) > 1 else (0, *(numbers[:1] or (1,)))
-        least, most = (
-            kwargs.get(key, kwargs.get(other, end))
-            for key, other, end in (("low", "from", least), ("high", "to", most))
-        )
-        with unset_fake_temporarily():
-            return torch.full(drawn.shape, (least + most) / 2).to(drawn.dtype)
-
-    def _set_data(self, weight: torch.Tensor, data: torch.Tensor) -> None:
-        """Let a weight with values keep some, and one without values have none, whichever is put into it."""
-        if is_fake(weight):
-            SET_DATA(weight, self.like(data))
-        elif weight.shape != data.shape:
-            with unset_fake_temporarily():
-                SET_DATA(weight, torch.zeros(data.shape, dtype=data.dtype))
-
-    def _all(self, answer: bool, tensor: torch.Tensor) -> torch.Tensor:
-        """The same answer for each number of a tensor."""
-        with unset_fake_temporarily():
-            return torch.tensor(answer).expand(tensor.shape)
-
-    def _chosen(self, function: Callable[..., Any], name: str, args: Any, kwargs: Mapping[str, Any]) -> Any:
-        """Return what a mask or counts choose of a tensor, with its gradient: all of it where they have no values."""
-        given = {**dict(zip(("input", CHOOSING[name], "dim"), args, strict=False)), **kwargs}
-        tensor, by = given["input"], given[CHOOSING[name]]
-        if name == "repeat_interleave":
-            dim = given.get("dim")
-            tensor, dim = (tensor.flatten(), 0) if dim is None else (tensor, dim)
-            if is_fake(by):
-                return tensor.index_select(dim, self.empty((tensor.shape[dim],), torch.int64))
-            with unset_fake_temporarily():
-                places = torch.arange(tensor.shape[dim]).repeat_interleave(by)
-            return tensor.index_select(dim, places)
-        if name == "masked_select":
-            tensor, by = torch.broadcast_tensors(tensor, by)
-            return tensor[self._places(by)]
-        parts = by if isinstance(by, tuple | list) else (by,)
-        places = [place for part in parts for place in self._places(part)]
-        return function(tensor, tuple(places), *args[2:])
-
-    def _places(self, part: Any) -> tuple[Any, ...]:
-        """Return what a part of an index chooses: of a mask its places, of one place without a value the first."""
-        if not torch.is_tensor(part):
-            return (part,)
-        if part.dtype not in MASKS:
-            return (0,) if is_fake(part) and part.ndim == 0 else (part,)
-        if is_fake(part):
-            return tuple(self.empty((part.numel(),), torch.int64) for _ in part.shape)
-        with unset_fake_temporarily():
-            return part.nonzero(as_tuple=True)
+            args = (args[0], self.like(args[1]) if is_fake(args[0]) else ones(args[1]).clone())
+        return function(*args, **kwargs)
 
 
 class Form(NamedTuple):
@@ -239,22 +144,39 @@ def signature(arguments: Any, inputs: list[Any]) -> tuple[Any, ...] | None:
     return tuple(parts)
 
 
-class Evaluations:
-    """Calls of modules before a training: after some of the same shapes one outcome stands for the others."""
+class Outcomes:
+    """Calls of modules whose outcome stands for later calls with arguments of the same shapes."""
 
     def __init__(self) -> None:
         self._counts = Counter[Any]()
-        self._repeated = set[Any]()
+        self._noted = list[tuple[torch.nn.Module, str, Any]]()
         self._forwards = ExitStack()
 
-    def add(self, module: torch.nn.Module, given: Any, output: Any) -> None:
-        """Count a call with these arguments, as a module's hook has them, and note its outcome."""
+    def add_evaluation(self, module: torch.nn.Module, given: Any, output: Any) -> None:
+        """Count a call with these arguments, as a module's hook has them: after some one stands for the others."""
         wanted = _shapes(given)
-        key = id(module), wanted
-        self._counts[key] += 1
-        if self._counts[key] < MAX_EVALUATIONS or key in self._repeated:
-            return
-        self._repeated.add(key)
+        self._counts[id(module), wanted] += 1
+        if self._counts[id(module), wanted] == MAX_EVALUATIONS:
+            self._put(module, wanted, output)
+
+    def note(self, module: torch.nn.Module, given: Any, output: Any, like: Callable[[Any], Any]) -> None:
+        """Note a call in training, for `repeat`; `like` makes a tensor without values."""
+
+        def apart(tensor: torch.Tensor) -> torch.Tensor:
+            return like(tensor).requires_grad_(tensor.requires_grad)
+
+        self._noted.append((module, _shapes(given), tree_map_only(torch.Tensor, apart, output)))
+
+    def repeat(self) -> None:
+        """Let the calls that were noted stand for the next ones."""
+        for module, wanted, output in self._noted:
+            self._put(module, wanted, output)
+
+    def forget(self) -> None:
+        """Forget the calls that were noted."""
+        self._noted.clear()
+
+    def _put(self, module: torch.nn.Module, wanted: str, output: Any) -> None:
         forward, mode = module.forward, module.training
 
         def repeated(*args: Any, **kwargs: Any) -> Any:
@@ -268,7 +190,7 @@ class Evaluations:
         self._forwards.callback(attributes.pop, "forward")
 
     def end(self) -> None:
-        """Give the modules back: training starts."""
+        """Give the modules back."""
         self._forwards.close()
 
 
@@ -296,13 +218,6 @@ def unpacked(data: torch.Tensor, sizes: torch.Tensor, batch_first: bool, *_: Any
     return padded.transpose(0, 1) if batch_first else padded, lengths
 
 
-def recurred(data: torch.Tensor, _: Any, states: Any, *others: Any) -> tuple[torch.Tensor, ...]:
-    """Return the outputs of a recurrent layer for packed sequences: of its states' width, in one or both directions."""
-    states = states if isinstance(states, tuple | list) else (states,)
-    width = states[0].shape[-1] * (2 if others[-1] else 1)
-    return data[..., :1].expand(*data.shape[:-1], width).clone(), *states
-
-
 RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 SEQUENCES: Mapping[str, Callable[..., Any]] = {"_pack_padded_sequence": packed, "_pad_packed_sequence": unpacked}
 
@@ -316,20 +231,9 @@ def _wants_gradients(*given: Any) -> bool:
     return torch.is_grad_enabled() and tree_any(lambda leaf: torch.is_tensor(leaf) and leaf.requires_grad, given)
 
 
-def _learns_by_mask(index: Any, value: Any) -> bool:
-    """Whether gradients reach a value that is put where a mask without values says."""
-    parts = index if isinstance(index, tuple | list) else (index,)
-    masks = (part for part in parts if torch.is_tensor(part) and part.dtype in MASKS and is_fake(part))
-    return torch.is_tensor(value) and value.requires_grad and any(True for _ in masks)
-
-
 def _anew(tensor: torch.Tensor) -> torch.Tensor:
     """The same numbers as another tensor, which a script may keep beside the first."""
-    return tensor if is_fake(tensor) else tensor.view_as(tensor)
-
-
-def _is_sparse(value: Any) -> bool:
-    return torch.is_tensor(value) and value.layout != torch.strided
+    return tensor.clone() if tensor.requires_grad else tensor if is_fake(tensor) else tensor.view_as(tensor)
 
 
 def is_fake(value: Any) -> bool:

@@ -52,7 +52,9 @@ ANSWERS_OF_ANY: dict[str, Any] = {  # by function of torch.accelerator
     **dict.fromkeys(("synchronize", "set_device_index", "set_device_idx", "set_stream", "empty_cache",
                      "reset_peak_memory_stats", "reset_accumulated_memory_stats")),
 }  # fmt: skip
-TYPES = {"half": torch.float16, "bfloat16": torch.bfloat16, "float": torch.float32}  # by method of a module
+TYPES = {  # by method of a module
+    "half": torch.float16, "bfloat16": torch.bfloat16, "float": torch.float32, "double": torch.float64,
+}  # fmt: skip
 HALVES = (torch.float16, torch.bfloat16)
 GENERATOR = torch.Generator
 TOTAL, MICRO, SUMS = "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"  # of DeepSpeed
@@ -295,6 +297,7 @@ class Names:
         self.each = False  # whether each GPU has a batch, by a trainer's or an engine's own setting
         self.is_alone = False  # whether a trainer is kept from seeing several
         self.casts = True  # whether mixed precision is as the script has it
+        self.shares_weights = False  # by FSDP
         self.shares_out = False  # its model, among a number of GPUs that only its command has
         self.mixed = False
         self.compiled = False
@@ -326,16 +329,16 @@ class Names:
                 self._put(torch.cuda.nvtx, name, partial(_answer, 0))
             default = torch.set_default_device
             self._put(torch, "set_default_device", lambda device: default(*on_cpu((device,), {})[0]))
-        for name in ("to", "cuda", "cpu", "half", "bfloat16", "float"):
+        for name in ("to", "cuda", "cpu", *TYPES):
             self._put(torch.nn.Module, name, _moving(getattr(torch.nn.Module, name), changed))
         self._put(torch.nn.Module, "to_empty", emptied)
         self._put(torch.autocast, "__init__", self._autocast(torch.autocast.__init__))
         self._put(torch.amp.GradScaler, "step", _scaled)
         self._put(torch.nn.Module, "share_memory", _first)
-        clipping = sys.modules[torch.nn.utils.clip_grad_norm_.__module__]
-        for name in ("_has_foreach_support", "_device_has_foreach_support"):  # a GPU clips all gradients together
-            if hasattr(clipping, name):
-                self._put(clipping, name, partial(_answer, True))
+        for name in ("clip_grad_norm_", "clip_grad_value_"):  # a GPU clips all gradients together
+            clipped = _together(getattr(torch.nn.utils, name))
+            for owner in (torch.nn.utils, sys.modules[torch.nn.utils.clip_grad_norm_.__module__]):
+                self._put(owner, name, clipped)
         self._put(torch.nn.init, "trunc_normal_", _truncated(torch.nn.init.trunc_normal_))
         self._put(torch, "compile", self._compile)
         self._put(torch.nn.Module, "compile", lambda module, *_, **__: self._compile(module) and None)
@@ -397,11 +400,13 @@ class Names:
         """Replace what shares a module out; its import takes a while."""
         import torch.distributed.fsdp
 
-        def shared(module: Any, *_: Any, mp_policy: Any = None, **__: Any) -> Any:
-            self._note_format(mp_policy)
-            return module
+        def note(policy: Any) -> None:
+            self.shares_weights = True
+            self._note_format(policy)
 
-        note = self._note_format
+        def shared(module: Any, *_: Any, mp_policy: Any = None, **__: Any) -> Any:
+            note(mp_policy)
+            return module
 
         class Sharded(Whole):
             def __init__(self, module: torch.nn.Module, *args: Any, mixed_precision: Any = None, **kwargs: Any) -> None:
@@ -616,6 +621,19 @@ def _moving(move: Callable[..., Any], changed: Moved) -> Callable[..., torch.nn.
         return module
 
     return moved
+
+
+def _together(clip: Callable[..., Any]) -> Callable[..., Any]:
+    """Clip by few kernels for all gradients, where the script does not choose."""
+
+    @wraps(clip)
+    def clipped(*args: Any, **kwargs: Any) -> Any:
+        given = inspect.signature(clip).bind(*args, **kwargs)
+        if given.arguments.get("foreach") is None:
+            given.arguments["foreach"] = True
+        return clip(*given.args, **given.kwargs)
+
+    return clipped
 
 
 def _truncated(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:

@@ -5,22 +5,16 @@ least often counts. Weights have no values, so what follows from them takes neit
 until they meet a weight: masks, lengths and labels keep their values. Devices of CUDA are the CPU.
 """
 
-import builtins
-import io
 import math
 import os
 import re
-import statistics
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial, wraps
 from importlib import import_module
-from itertools import pairwise
-from pathlib import Path
 from types import FrameType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
@@ -33,29 +27,29 @@ from torch.nn.modules.module import (
 )
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils._pytree import tree_leaves, tree_map_only
-from torch.utils.data import DataLoader
 
 from whichdevice.base.errors import StudyError
 from whichdevice.base.numbers import number, two
 from whichdevice.models.address import file_address
 from whichdevice.models.framework import TORCH
-from whichdevice.models.script.amounts import Length, Loop, length_of, loops_at, steps_of
+from whichdevice.models.script.amounts import Length, Loop, known_length, length_of, loops_at, steps_of
 from whichdevice.models.script.environment import Environment, environment_in
 from whichdevice.models.script.evaluation import of_trainer
-from whichdevice.models.script.found import RECORDER, Conditions, Found, Script
+from whichdevice.models.script.found import RECORDER, SHARED, Found, Script
 from whichdevice.models.script.run import SEED, ScriptRun, Watcher, is_own, others_like
-from whichdevice.models.script.several import SHARED
-from whichdevice.models.script.torch_answers import Answers, Batches, OnCPU, checkpoint_blocks
-from whichdevice.models.script.torch_fakes import Evaluations, is_fake
+from whichdevice.models.script.torch_answers import Answers, checkpoint_blocks
+from whichdevice.models.script.torch_fakes import Outcomes, is_fake
+from whichdevice.models.script.torch_loaders import Loaders, frames
 from whichdevice.models.script.torch_names import Names, takes_gradients
+from whichdevice.models.script.torch_periods import NOT_YET, Periods, Turn
+from whichdevice.models.script.torch_timing import Clock
 
-PERIODS = 2  # that are recorded
-SLOW = 10.0  # seconds of a period, from which on one is enough
-PATIENCE, MANY_STEPS = 20.0, 64  # seconds and steps of some optimisers for which another one is waited for
 MAX_TRIAL_STEPS, TRIAL_SECONDS = 100, 10.0  # of what may come before the training: a search for a learning rate
-TIMED_PERIODS, TIMED_SECONDS = 20, 10.0  # until a step is timed here
+LONG = 0.3  # seconds of a batch's passes, of which one is taken down for several
 COLLECT_SECONDS = 40.0  # until frames of an environment are collected again
 MAX_GRADIENTS = 1000  # that are taken without a step of an optimiser
+PASSES = 16  # without gradients after which another batch is not waited for: the script evaluates, or samples
+TIMED = 3  # axes of sequences: time, example, feature
 PLACES = 12  # innermost lines that tell one call from another
 ASKS_RANK = re.compile(r"environ\.get\(\s*['\"](RANK|LOCAL_RANK|WORLD_SIZE)['\"]\s*,")  # it runs without torchrun, too
 NEEDS_RANK = re.compile(r"environ\[\s*['\"](RANK|LOCAL_RANK|WORLD_SIZE)['\"]\s*\](?!\s*=[^=])")  # it does not
@@ -73,17 +67,15 @@ BY_HAND = "It changes its weights itself, without an optimiser."
 EVALUATES = "LBFGS takes the loss up to {times} times a step: that of tensors without values ends sooner."
 
 
-@dataclass
-class Turn:
-    """What lies between two ends of optimisers' steps."""
+class Meant:
+    """The optimiser whose steps a script watches itself, by `whichdevice.watch`."""
 
-    optimizer: Any
-    segment: Any  # of the recorder
-    loaded: Counter[int]  # batches by the place of their loader in memory
-    rows: Counter[Any]  # examples that modules were called with in training, by the place in the script
-    loops: list[Loop]
-    trainer: Any  # of a library, that states its steps
-    line: int | None  # of the script
+    here: "Meant | None" = None  # in a script that is run until its training starts
+    probing = False  # whether a script is run so
+
+    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        self.optimizer = optimizer
+        Meant.here = self
 
 
 class Watching(Watcher):
@@ -95,31 +87,30 @@ class Watching(Watcher):
         super().__init__(run)
         self.recorder = import_module(RECORDER).Recorder()
         self._names = Names(self.replace, self._count)
-        self.turns: list[Turn] = []
-        self.loaders: list[Any] = []  # that gave batches
-        self._stepped = Counter[Any]()  # steps by optimiser
+        self._loaders: Loaders | None = None  # of a script that is run
+        self._periods, self._of_other = Periods(), Periods()  # of the script's batch, and of another one
+        self._is_other = self._has_other = False  # whether another batch is tried, and was recorded
+        self._passes = 0  # without gradients since then
         self._tried = set[int | None]()  # lines of steps in loops of few
-        self._trials: dict[int | None, tuple[list[Turn], Counter[Any]]] = {}  # loops of few steps, by their line
+        self._trials: dict[int | None, Periods] = {}  # loops of few steps, by their line
         self._optimizers: list[Any] = []  # that were made
         self._called: tuple[str, int | None] | None = None  # the first module that was called in training, and its line
         self._learn: dict[int, torch.Tensor] = {}  # weights that take gradients where their optimiser steps
         self._modules: dict[int, torch.nn.Module] = {}  # outermost ones that were called
         self._depth, self._casts = 0, list[Any]()
-        self._loaded, self._rows, self._interval = Counter[int](), Counter[Any](), dict[Any, int]()
+        self._rows, self._interval = Counter[Any](), dict[Any, int]()
         self._waits_for_rows: Any = None  # the place of a call whose examples do not show yet
         self._gradients, self._by_hand = 0, False
         self._changed = False  # whether weights changed without an optimiser
-        self._graphs = self._mixed = False
-        self._sizes: dict[int, int] = {}  # examples of a batch, by the place of its loader
+        self._mixed = False
         self._began = math.inf  # when an optimiser first stepped
+        self._part_began = 0.0  # when its batch's pass began
         self._environment: Environment | None = None
-        self._begins: dict[tuple[str, int], Any] = {}  # loaders, by the file and line where a loop began with them
         self._shares_out = False  # whether several GPUs share a loader's examples out
         self._by_loader = False  # whether an epoch is a pass of a loader
         self._steps: int | None = None  # of the whole training on one GPU
         self._light = False  # whether blocks are checkpointed already
-        self._evaluations = Evaluations()
-        self._worker: SimpleNamespace | None = None  # which this process stands for
+        self._outcomes, self._repeats = Outcomes(), False
         self._joins = self._each = False
         self._launched, self._by_torchrun = 1, False
 
@@ -147,8 +138,13 @@ class Watching(Watcher):
 
     @property
     def has_started(self) -> bool:
-        """Return whether it has seen a step."""
-        return bool(self.turns or self._trials)
+        """Return whether a period was recorded, after which an error is no matter, or a step, where it exits itself."""
+        return bool(self._trials) or self._periods.is_whole or (self.run.exited and self._has_stepped)
+
+    @property
+    def _has_stepped(self) -> bool:
+        """Whether an optimiser has stepped."""
+        return bool(self._periods.turns or self._trials)
 
     def _count(self) -> int:
         """The GPUs that the script sees."""
@@ -178,9 +174,9 @@ class Watching(Watcher):
         if self.run.conditions.timed:
             self._clock = Clock(self, has_gpu)
             return
-        Watch.probing, Watch.meant = True, None
+        Meant.probing, Meant.here = True, None
         self._replace_gradients()
-        self._replace_loaders()
+        self._loaders = Loaders(self.replace, self.recorder)
         self._hook()
         for mode in (self.recorder, import_module(RECORDER).AsOnGPU(self.recorder), Answers(self)):
             mode.__enter__()  # of the script's thread, which does not end
@@ -238,8 +234,8 @@ class Watching(Watcher):
         """Give everything back."""
         super().detach()
         self._names.leave()
-        self._evaluations.end()
-        Watch.probing = False
+        self._outcomes.end()
+        Meant.probing = False
 
     # What has no values, and what is on the GPU.
 
@@ -296,12 +292,24 @@ class Watching(Watcher):
             self._step_by_hand()
         if self._depth == 1:
             self._modules[id(module)] = module
+            self._passes += self._is_other and not learns
+            if self._passes > PASSES:
+                self.run.stop(self._longest)
         if self._depth == 1 and learns:
             self._begin_call(module)
         if self._depth == 1:
             args = self._in_format(module, args)
         self._note_rows(args)
+        self._note_time_steps(module, args)
         return args
+
+    def _note_time_steps(self, module: torch.nn.Module, args: Any) -> None:
+        """Note the examples of a call whose layer takes time steps first, as long as what the call was given."""
+        given = args[0] if args else None
+        if getattr(module, "batch_first", True) or not isinstance(given, torch.Tensor) or given.ndim != TIMED:
+            return
+        if self._interval and self._interval.get(place := next(reversed(self._interval))) == given.shape[0]:
+            self._interval[place] = given.shape[1]
 
     def _note_rows(self, given: Any) -> None:
         """Note the examples of a call by the first tensor that a module in it is given."""
@@ -315,7 +323,7 @@ class Watching(Watcher):
         frame = sys._getframe(2)
         if self._called is None and next(module.parameters(), None) is not None:
             self._called = type(module).__name__, self._line(frame)
-            self._evaluations.end()
+            self._outcomes.end()
         place = tuple((code, line) for code, line in _lines(frame))
         self._waits_for_rows = (id(module), place)
         if self.run.conditions.checkpointing and not self._light:
@@ -344,8 +352,12 @@ class Watching(Watcher):
             self._waits_for_rows = None
         if not self._depth and self._casts:
             self._casts.pop().__exit__(None, None, None)
-        if not self._depth and not self.trains and not torch.is_grad_enabled():
-            self._evaluations.add(module, (args, kwargs), output)
+        if self._depth or self.computes:
+            return
+        if self.trains and torch.is_grad_enabled():
+            self._outcomes.note(module, (args, kwargs), output, self.recorder.apart)
+        elif not self.trains and not torch.is_grad_enabled():
+            self._outcomes.add_evaluation(module, (args, kwargs), output)
 
     def _line(self, frame: FrameType | None) -> int | None:
         """Return the line of the script that a frame's caller is at; None: of no file of its own."""
@@ -372,7 +384,7 @@ class Watching(Watcher):
             add(optimizer, {**group, "params": [weight if name is None else (name, weight) for name, weight in kept]})
             if all(optimizer is not other for other in watching._optimizers):
                 watching._optimizers.append(optimizer)
-                if not (watching.has_started or watching.trains):
+                if not (watching._has_stepped or watching.trains):
                     watching.recorder.take()  # what makes a model is in no step
 
         self.replace(torch.optim.Optimizer, "add_param_group", added)
@@ -395,7 +407,7 @@ class Watching(Watcher):
             if self.run.over or self.recorder.resting:
                 return function(*args, **kwargs)
             self._gradients += 1
-            if self._gradients > MAX_GRADIENTS and not self.has_started:
+            if self._gradients > MAX_GRADIENTS and not self._has_stepped:
                 text = f"{MAX_GRADIENTS} gradients, and no optimiser of torch.optim stepped: take one"
                 self.run.stop(StudyError(f"{self.run.path.name}: {text}"))
             self._rows.update(self._interval)
@@ -407,8 +419,24 @@ class Watching(Watcher):
                 return function(*args, **kwargs)
             finally:
                 self.recorder.backwards -= 1
+                if function.__name__ == "backward" and not self.recorder.backwards:
+                    self._end_part()
 
         return taking
+
+    def _end_part(self) -> None:
+        """Gradients of a batch were summed: of long ones, two that are the same stand for those that follow."""
+        recorder, now = self.recorder, time.monotonic()
+        if self._repeats:
+            recorder.repeat_part()
+        else:
+            recorder.end_part()
+            long = now - self._part_began > LONG and len(recorder.parts) > 1
+            if long and not self.computes and recorder.parts[-1].kernels == recorder.parts[-2].kernels:
+                self._repeats = True
+                self._outcomes.repeat()
+        self._outcomes.forget()
+        self._part_began = now
 
     def changes(self, weight: Any) -> None:
         """Note that the script changes a weight itself after a backward pass."""
@@ -424,10 +452,13 @@ class Watching(Watcher):
         """Let the update be that of a GPU: of all parameters at once."""
         if self.run.over:
             return
+        if self._repeats:
+            self._repeats = False
+            self._outcomes.end()
         trained = [weight for group in optimizer.param_groups for weight in group["params"] if weight.requires_grad]
         self.recorder.weights_trained = max(1, len(trained))
         self._learn |= {id(weight): weight for weight in trained}
-        if not self._stepped[optimizer]:
+        if not self._periods.stepped[optimizer]:
             self._mixed = self._mixed or any(weight.dtype in HALVES for weight in trained)
         self.recorder.stepping += 1
         for group in optimizer.param_groups:
@@ -443,154 +474,113 @@ class Watching(Watcher):
         self.recorder.stepping = max(0, self.recorder.stepping - 1)
         if self.recorder.stepping:  # an optimiser inside of another
             return
-        if Watch.meant is not None and optimizer is not Watch.meant.optimizer:
+        if Meant.here is not None and optimizer is not Meant.here.optimizer:
             return
         for tensor in tree_leaves([*getattr(optimizer, "state", {}).values()]):
             if isinstance(tensor, torch.Tensor) and self.recorder.is_held(tensor):
                 self.recorder.hold_as("optimizer", tensor)
-        if not self.has_started:
+        if not self._has_stepped:
             self.write_nothing()
         self._began = min(self._began, time.monotonic())
         self._rows.update(self._interval)
         self._interval.clear()
         frame = sys._getframe(1)
-        loops, trainer = loops_at(frame, self._begins, self._sizes)
         line = self._line(frame)
         if line in self._tried:
             self._forget()
             if time.monotonic() - self._began > TRIAL_SECONDS:
                 self.run.stop(self._longest)
             return
-        self.turns.append(Turn(optimizer, self.recorder.take(), self._loaded, self._rows, loops, trainer, line))
-        self._loaded, self._rows = Counter(), Counter()
-        self._stepped[optimizer] += 1
-        if self._is_enough(frame):
-            if not self._is_trial():
+        loaded = self._loaders.take() if self._loaders else Counter[int]()
+        loops, trainer = loops_at(frame, *((self._loaders.begins, self._loaders.sizes) if self._loaders else ({}, {})))
+        periods = self._of_other if self._is_other else self._periods
+        periods.add(Turn(optimizer, self.recorder.take(), loaded, self._rows, loops, trainer, line))
+        self._rows, self._part_began = Counter(), time.monotonic()
+        self._outcomes.forget()
+        if self._is_other:
+            self._has_other = self._is_as_large() or periods.is_whole
+            if self._has_other or periods.are_enough(self._optimizers, time.monotonic() - periods.began):
                 self.run.stop(self._longest)
-            self._trials[line] = self.turns, self._stepped
-            self._tried |= {turn.line for turn in self.turns}
-            self.turns, self._stepped = [], Counter()
+            return
+        if not periods.are_enough(self._optimizers, self._waited(frame)):
+            return
+        if not self._is_trial():
+            if not self._try_other():
+                self.run.stop(self._longest)
+            return
+        self._trials[line] = self._periods
+        self._tried |= {turn.line for turn in self._periods.turns}
+        self._periods = Periods()
+
+    def _try_other(self) -> bool:
+        """Let the loader of the training give batches of half as many examples, or of two; False: none gives any."""
+        loader, _ = self._batch(self._periods.of_least()[1])
+        if loader is None or self._loaders is None:
+            return False
+        self._is_other = True
+        self._loaders.share = Fraction(1, 2) if self._loaders.sizes[id(loader)] > 1 else Fraction(2)
+        return True
 
     def write_nothing(self) -> None:
-        """Let the script write nothing of what it writes once it trains: a checkpoint, a log."""
-        begin = builtins.open
-
-        @wraps(begin)
-        def opened(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
-            writes = not isinstance(file, int) and set(mode) & set("wax")
-            return begin(os.devnull if writes else file, mode.replace("x", "w"), *args, **kwargs)
-
-        for owner in (builtins, io):
-            self.replace(owner, "open", opened)
+        """Let the script write nothing once it trains."""
+        super().write_nothing()
         self.replace(torch, "save", lambda *_, **__: None)
+
+    def _is_as_large(self) -> bool:
+        """Return whether the first turns with another batch have all of its examples: a library may load ahead."""
+        least = self._periods.of_least()[1][-1]
+        own, other = (sum(n for turn in turns for n in turn.rows.values()) for turns in (least, self._of_other.turns))
+        is_whole = len(self._of_other.turns) == len(least)
+        return self._loaders is not None and is_whole and other == own * self._loaders.share > 0
 
     def _forget(self) -> None:
         """Leave out what ran since the last step."""
         self.recorder.take()
-        self._loaded, self._rows = Counter(), Counter()
+        self._rows = Counter()
+        if self._loaders:
+            self._loaders.take()
 
     def _is_trial(self) -> bool:
         """Return whether a loop of few steps was recorded, after which the training may come."""
-        least, periods = self._periods()
+        least, periods = self._periods.of_least()
         length = self._length(least, periods, None)
         steps = (length.turns or MAX_TRIAL_STEPS + 1) * (length.epochs or 1)
         return steps <= MAX_TRIAL_STEPS and not length.by_loader and self._environment is None
 
     def _longest(self) -> Script:
         """The longest of what was recorded."""
-        if self.turns:
-            self._trials[self.turns[-1].line] = self.turns, self._stepped
+        if self._periods.turns:
+            self._trials[self._periods.turns[-1].line] = self._periods
 
-        def steps(recorded: tuple[list[Turn], Counter[Any]]) -> float:
-            self.turns, self._stepped = recorded
-            length = self._length(*self._periods(), None)
+        def steps(periods: Periods) -> float:
+            self._periods = periods
+            length = self._length(*periods.of_least(), None)
             return (length.turns or math.inf) * (length.epochs or 1)
 
-        self.turns, self._stepped = max(self._trials.values(), key=steps)
+        self._periods = max(self._trials.values(), key=steps)
         return self._script()
 
-    def _is_enough(self, frame: FrameType) -> bool:
-        """Return whether periods of all optimisers are recorded, and frames of an environment were collected again."""
-        waited = time.monotonic() - self._began
+    def _waited(self, frame: FrameType) -> float:
+        """Return for how many seconds periods were waited for: for long where frames are collected again."""
+        waited = time.monotonic() - self._periods.began
         if self._environment is None:
-            scopes = [one.f_locals for one in _frames(frame)]
-            self._environment = environment_in(scopes)
-        elif self._environment.stepped():
-            waited += COLLECT_SECONDS
-        if self._environment is not None and waited < COLLECT_SECONDS:
-            return False
-        known = [one for one in self._optimizers if any(
-            weight.requires_grad for group in one.param_groups for weight in group["params"])]  # fmt: skip
-        periods = PERIODS if waited < SLOW else 1
-        enough = all(self._stepped[one] > periods for one in {*self._stepped, *known})
-        return enough or waited > PATIENCE or len(self.turns) > MANY_STEPS * (1 + len(known))
-
-    # Batches.
-
-    def _replace_loaders(self) -> None:
-        """Let loaders work in this process, outside of what is recorded, and count their batches."""
-        begin, init, worker = DataLoader.__iter__, DataLoader.__init__, torch.utils.data.get_worker_info
-        self.replace(torch.utils.data, "get_worker_info", lambda: self._worker or worker())
-        self.replace(DataLoader, "__iter__", lambda loader: self._begun(begin, loader))
-        if (share := self.run.conditions.batch_share) != "1":
-
-            @wraps(init)
-            def smaller(loader: Any, dataset: Any, batch_size: Any = 1, *args: Any, **kwargs: Any) -> None:
-                size = batch_size if batch_size is None else max(1, round(batch_size * Fraction(share)))
-                init(loader, dataset, size, *args, **kwargs)
-
-            self.replace(DataLoader, "__init__", smaller)
-
-    def _begun(self, begin: Callable[[Any], Any], loader: Any) -> Any:
-        """Return what gives a loader's batches, in this process: dozens of workers would fill the memory for one."""
-        known = any(other is loader for other in self.loaders)
-        if not known:
-            self.loaders.append(loader)
-        self._begins |= {(one.f_code.co_filename, one.f_lineno): loader for one in _frames(sys._getframe(2))}
-        if loader.num_workers and loader.worker_init_fn is not None and not known:  # it may open the data set's files
-            self._worker = SimpleNamespace(id=0, num_workers=1, seed=SEED, dataset=loader.dataset)
-            loader.worker_init_fn(0)
-            self._worker = None
-        workers, seconds, pins = loader.num_workers, loader.timeout, loader.pin_memory
-        loader.num_workers = loader.timeout = 0
-        loader.pin_memory = False
-        try:
-            return Batches(begin(loader), loader, self)
-        finally:
-            loader.num_workers, loader.timeout, loader.pin_memory = workers, seconds, pins
-
-    def loaded(self, loader: Any, batch: Any) -> None:
-        """Count a batch of a loader."""
-        if self.run.over:
-            return
-        self._loaded[id(loader)] += 1
-        graphs = getattr(batch, "num_graphs", None)
-        self._graphs = self._graphs or isinstance(graphs, int)
-        size = loader.batch_size or getattr(loader.batch_sampler, "batch_size", None)
-        if size is None:
-            size = graphs if isinstance(graphs, int) else _rows(batch)
-        self._sizes[id(loader)] = size or 1
+            self._environment = environment_in([one.f_locals for one in frames(frame)])
+            return waited if self._environment is None else NOT_YET
+        is_enough = self._environment.stepped() or waited > COLLECT_SECONDS
+        return math.inf if is_enough else NOT_YET
 
     # The result.
 
     def ended(self, variables: Mapping[str, Any]) -> Script | None:
         """Return what was seen of a script that ended by itself."""
-        if self._changed and not self.turns:
+        if self._changed and not self._periods.turns:
             self._step_by_hand()
-        return self._longest() if self.has_started else None
-
-    def _periods(self) -> tuple[Any, list[list[Turn]]]:
-        """Return the optimiser that steps least often, and the turns of each of its periods."""
-        repeated = [one for one, count in self._stepped.items() if count > 1] or [*self._stepped]
-        least = min(repeated, key=self._stepped.__getitem__)
-        ends = [place for place, turn in enumerate(self.turns) if turn.optimizer is least]
-        ends = [-1, *ends] if len(ends) == 1 else ends  # the first step is all that there is
-        return least, [self.turns[begin + 1 : end + 1] for begin, end in pairwise(ends)]
+        return self._longest() if self._has_stepped else None
 
     def _script(self) -> Script:
         """The script as what was recorded of it."""
         name = self.run.path.name
-        least, periods = self._periods()
+        least, periods = self._periods.of_least()
         line = periods[-1][-1].line
         where = f"{name}, line {line}" if line else name
         if not self._modules and not self._by_hand and self._called is None:
@@ -599,14 +589,13 @@ class Watching(Watcher):
         used = {id(weight): weight for module in self._modules.values() for weight in module.parameters()}
         if self._by_hand:
             trained = {key: weight for key, weight in used.items() if weight.requires_grad}
-        segments = [turn.segment for period in periods for turn in period]
+        segments = [segment for period in periods for turn in period for segment in turn.segments]
         if not trained or not any(segment.whole for segment in segments):
             raise StudyError(f"{where}: its optimiser changes no weights of a module: {IN_MODULE}")
         if any(weight.dtype == torch.float64 for weight in trained.values()):
             raise StudyError(f"{name}: its weights are float64, which GPUs are slow in: leave out double()")
         counts = [sum(weight.numel() for weight in some.values()) for some in ({**used, **trained}, trained)]
-        parts = [[turn.segment for turn in period] for period in periods]
-        trace = import_module(RECORDER).trace_of(parts, self.recorder, *counts)
+        trace = self._trace(periods, counts)
         loader, size = self._batch(periods)
         counted = self._amounts(least, periods, loader, size)
         notes, between = self._collects(size, len(periods))
@@ -620,7 +609,7 @@ class Watching(Watcher):
             batch_size=size,
             precision=self._precision(trace),
             compiled=self._names.compiled,
-            unit="graph" if self._graphs else "example",
+            unit="graph" if self._loaders and self._loaders.graphs else "example",
             line=line,
             notes=(*notes, *(others_like(self.run.path, line) if line else ())),
             **gpus,
@@ -628,32 +617,46 @@ class Watching(Watcher):
             between=between,
             evaluations=tuple(of_trainer(periods[-1][-1].trainer) or ()),
         )
-        loads = self._sizes.get(id(loader))
+        loads = None if self._loaders is None else self._loaders.sizes.get(id(loader))
         trainer = periods[-1][-1].trainer
         compares = trainer is None and not self._names.is_alone and not self._has_fixed_number
         joins = self._each or self._names.each or not self._by_loader
         recorded = SimpleNamespace(
             trace=trace, steps=self._steps, loads=loads, compares=compares, joins=joins,
-            takes_bfloat16=self.recorder.takes_bfloat16,
+            takes_bfloat16=self.recorder.takes_bfloat16, counts_gpus=self.run.counts_gpus,
+            other=self._other(size, counts),
+            shares_weights=self._names.shares_weights,
         )  # fmt: skip
         return Script(found, recorded, loader)
+
+    def _trace(self, periods: Sequence[Sequence[Turn]], counts: Sequence[int]) -> Any:
+        """The trace of some periods; `counts` are parameters, and those that are trained."""
+        parts = [[segment for turn in period for segment in turn.segments] for period in periods]
+        return import_module(RECORDER).trace_of(parts, self.recorder, *counts)
+
+    def _other(self, size: int, counts: Sequence[int]) -> tuple[int, Any] | None:
+        """The examples and the trace of a step with another batch; None where none was recorded."""
+        if self._loaders is None or not self._loaders.shared or not self._has_other:
+            return None
+        trace = self._trace(self._of_other.of_least()[1][-1:], counts)
+        return max(1, round(size * self._loaders.share)), trace.digest()
 
     def _batch(self, periods: Sequence[Sequence[Turn]]) -> tuple[Any, int]:
         """Return the loader of the training, and the examples of a period on one GPU."""
         loaded = sum((turn.loaded for period in periods for turn in period), Counter[int]())
-        if loaded:
+        if loaded and self._loaders:
             key = max(loaded, key=loaded.__getitem__)
-            loader = next(one for one in self.loaders if id(one) == key)
-            return loader, max(1, round(self._sizes[key] * loaded[key] / len(periods) / self._split))
+            loader = next(one for one in self._loaders.known if id(one) == key)
+            return loader, max(1, round(self._loaders.sizes[key] * loaded[key] / len(periods) / self._split))
         rows = sum((turn.rows for period in periods for turn in period), Counter[Any]())
         called = next(iter(rows.values()), 0) / len(periods)  # by the first call in a period
-        return None, max(1, round((called or periods[-1][0].segment.rows) / self._split))
+        return None, max(1, round((called or periods[-1][0].segments[0].rows) / self._split))
 
     def _amounts(
         self, least: Any, periods: Sequence[Sequence[Turn]], loader: Any, size: int
     ) -> dict[str, Any]:
         """Return examples of an epoch and epochs, as far as they were observed."""
-        batches, examples = _length(loader), _length(getattr(loader, "dataset", None))
+        batches, examples = known_length(loader), known_length(getattr(loader, "dataset", None))
         length = self._length(least, periods, loader)
         self._by_loader = length.by_loader
         if length.turns is None or length.epochs is None or not math.isfinite(length.turns * length.epochs):
@@ -662,9 +665,9 @@ class Watching(Watcher):
         steps = max(1, round(length.turns))
         self._steps = steps * max(1, round(length.epochs))
         own = steps * size * self._split
-        if length.by_loader and examples and batches:
-            whole = self._sizes[id(loader)] * batches * self._world
-            if abs(whole - examples) <= self._sizes[id(loader)] * self._world:  # but for a part of a batch
+        if length.by_loader and examples and batches and self._loaders:
+            loads = self._loaders.sizes[id(loader)] * self._world
+            if abs(loads * batches - examples) <= loads:  # but for a part of a batch
                 own, self._shares_out = examples, self._world > 1
         return {"examples": own, "epochs": max(1, round(length.epochs))}
 
@@ -675,12 +678,12 @@ class Watching(Watcher):
 
     def _length(self, least: Any, periods: Sequence[Sequence[Turn]], loader: Any) -> Length:
         """Return how long the loops around the steps go on, or what a trainer states."""
-        ends = [turn for turn in self.turns if turn.optimizer is least]
+        ends = [turn for turn in self._periods.turns if turn.optimizer is least]
         drawn = sum((turn.loaded for period in periods for turn in period), Counter[int]())
         each = {key: batches / len(periods) for key, batches in drawn.items()}
         if (most := steps_of(ends[-1].trainer)) is None:
             return length_of(ends[0].loops, ends[-1].loops, max(1, len(ends) - 1), each)
-        batches = _length(loader)
+        batches = known_length(loader)
         return _by_trainer(most, ends[-1].loops, batches and batches / each.get(id(loader), 1.0))
 
     @property
@@ -762,128 +765,11 @@ def _backward(tensor: torch.Tensor, gradient: Any = None, *args: Any, **named: A
     torch.autograd.backward(edge, (torch.ones_like(tensor) if gradient is None else gradient,), *args, **named)
 
 
-def _frames(frame: FrameType | None) -> Iterator[FrameType]:
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
-
 
 def _lines(frame: FrameType | None) -> Iterator[tuple[int, int]]:
     """The innermost lines at which functions are, but for PyTorch's."""
     left = PLACES
-    for one in _frames(frame):
+    for one in frames(frame):
         if left and not (one.f_globals.get("__name__") or "").startswith("torch."):
             left -= 1
             yield id(one.f_code), one.f_lineno
-
-
-def _rows(batch: Any) -> int:
-    """Examples of a batch: the length of its first tensor, or of a list of examples."""
-    if isinstance(batch, torch.Tensor):
-        return len(batch) if batch.ndim else 1
-    if isinstance(batch, Mapping) or hasattr(batch, "items"):
-        return next((_rows(part) for part in batch.values()), 1)
-    if isinstance(batch, tuple | list) and batch:
-        return len(batch) if isinstance(batch, list) and not isinstance(batch[0], torch.Tensor) else _rows(batch[0])
-    return _length(batch) or 1
-
-
-def _length(data: Any) -> int | None:
-    """The length of a loader or of data; None where it has none or does not know it."""
-    try:
-        return len(data)
-    except Exception:  # of the script's own sampler or data
-        return None
-
-
-class Clock:
-    """Times the steps of a script that trains for real, without what its loaders take, and ends it after some."""
-
-    def __init__(self, watching: Watching, has_gpu: bool) -> None:
-        self._watching, self._has_gpu = watching, has_gpu
-        self._ends: dict[Any, list[float]] = {}  # seconds of work until the ends of an optimiser's steps
-        self._began, self._loading = time.perf_counter(), 0.0
-        begin = DataLoader.__iter__
-        watching.replace(DataLoader, "__iter__", lambda loader: self._timed(begin(loader)))
-        watching.replacements.callback(register_optimizer_step_post_hook(self._ended).remove)
-        if not has_gpu:
-            OnCPU().__enter__()  # of the script's thread, which does not end
-
-    def _timed(self, batches: Any) -> Iterator[Any]:
-        while True:
-            began = time.perf_counter()
-            batch = next(batches, self)
-            self._loading += time.perf_counter() - began
-            if batch is self:
-                return
-            yield batch
-
-    def _ended(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        """An optimiser has stepped."""
-        if self._watching.run.over:
-            return
-        if not self._ends:
-            self._watching.write_nothing()
-            self._began = time.perf_counter()
-        if self._has_gpu:
-            torch.cuda.synchronize()
-        now = time.perf_counter()
-        self._ends.setdefault(optimizer, []).append(now - self._loading)
-        least = min(map(len, self._ends.values()))
-        if least > TIMED_PERIODS or (now - self._began > TIMED_SECONDS and least > 1):
-            self._watching.run.stop(self._script)
-
-    def _script(self) -> Script:
-        ends = min(self._ends.values(), key=len)
-        seconds = statistics.median(end - begin for begin, end in pairwise(ends))
-        return Script(Found(TORCH, 1), SimpleNamespace(seconds=seconds))
-
-
-class Watch:
-    """The step of a PyTorch loop that runs on: `with Watch(optimizer, ask, folder) as step:` around some steps."""
-
-    meant: "Watch | None" = None  # in a script that is run until its training starts: the one that is meant
-    probing = False  # whether a script is run so
-
-    def __init__(self, optimizer: torch.optim.Optimizer, ask: Callable[..., Any], folder: Path) -> None:
-        self.optimizer, self._ask, self._folder = optimizer, ask, folder
-        self._watching: Watching | None = None
-        self._script: Script | None = None
-        Watch.meant = self
-
-    def __enter__(self) -> "Watch":
-        if not Watch.probing:
-            self._watching = Watching(Live())  # type: ignore[arg-type]
-            self._watching.attach_live(self.optimizer)
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        watching, self._watching = self._watching, None
-        if watching is None:
-            return
-        watching.run.over = True
-        watching.replacements.close()
-        if error[0] is None:
-            self._script = watching.ended({})
-            if self._script is None:
-                raise StudyError("watch: the optimiser did not step: run at least one step inside of `with`")
-
-    def ask(self, **wants: Any) -> Any:
-        """The answer for this step, with the options of `whichdevice.ask`; raises StudyError in one line."""
-        if self._script is None:
-            raise StudyError("watch: nothing was recorded: run a step inside of `with whichdevice.watch(...)`")
-        from whichdevice.models.script.look import keep_watched
-
-        return self._ask(keep_watched(self._script, self._folder), **wants)
-
-
-class Live:
-    """Stands for the run of a script where a loop of one's own is watched, which trains on."""
-
-    conditions = Conditions(values=True)
-    path = Path("watch")
-    over = counts_gpus = False
-
-    def stop(self, _: Any) -> None:
-        """Record no more."""
-        self.over = True

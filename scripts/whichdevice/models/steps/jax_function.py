@@ -29,8 +29,6 @@ def function_step(workload: JaxFile, model: JaxModel, optimizer: Any) -> Callabl
     import jax
     from jax import numpy as jnp
 
-    if model.step is not None:
-        return own_step(model.step)
     scale = LOSS_SCALE if workload.options.precision == "mixed_float16" else 1.0
 
     def judged(trained: Any, held: Any, inputs: Any, target: Any) -> Any:
@@ -49,17 +47,6 @@ def function_step(workload: JaxFile, model: JaxModel, optimizer: Any) -> Callabl
         metric = 0.0 if workload.metric is None else workload.quality(target, output)
         means = jnp.stack([jnp.asarray(mean, "float32") for mean in (loss, metric)])
         return State(trained, held, kept), means
-
-    return step
-
-
-def own_step(run: Callable[..., Any]) -> Callable[[State, Any, Any], tuple[State, Any]]:
-    """A script's own step as such a function; its loss and its optimiser are inside."""
-    from jax import numpy as jnp
-
-    def step(state: State, inputs: Any, _: Any) -> tuple[State, Any]:
-        trained, held, loss = run(state.trainable, state.non_trainable, inputs)
-        return State(trained, held, state.optimizer), jnp.asarray([loss, 0.0], "float32")
 
     return step
 

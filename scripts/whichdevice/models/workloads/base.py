@@ -17,7 +17,7 @@ its device; after that only `keras.ops` touches them, so that the same lines run
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -188,6 +188,10 @@ class TrainingWorkload(Workload):
     @abstractmethod
     def splits(self, arrays: Mapping[str, np.ndarray]) -> tuple[Split, Split]:
         """Training and validation data out of the prepared dataset's arrays."""
+
+    def part(self, held_out: Split) -> Split:
+        """Return as much of the held-out data as learning with a time budget evaluates: two batches."""
+        return replace(held_out, examples=min(held_out.examples, 2 * self.options.batch_size))
 
     @abstractmethod
     def batch(self, arrays: Arrays, index: Any) -> tuple[Any, ...]:

@@ -1,6 +1,7 @@
 """The weather GRU of Hvass-Labs TensorFlow tutorial 23, also run by neomatrix369 on a Cloud TPU."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,11 @@ class WeatherGru(TrainingWorkload):
         train = Split({"inputs": inputs[:count], "targets": scaled[:count]}, count - self.sequence_length)
         test = Split({"inputs": inputs[None, boundary:], "targets": scaled[None, boundary:]}, 1, 1)
         return train, test
+
+    def part(self, held_out: Split) -> Split:
+        """Return the first hours, of four sequences."""
+        first = {name: array[:, : 4 * self.sequence_length] for name, array in held_out.arrays.items()}
+        return replace(held_out, arrays=first)
 
     def order(self, examples: int, seed: int) -> BatchOrder:
         """Windows that start anywhere."""

@@ -170,6 +170,8 @@ def write_forms(
     if not isinstance(workload, TrainingWorkload):
         raise StudyError(f"{asked.workload}: a single operation has no model to export")
     validation = workload.splits(arrays)[1]
+    if asked.learn_seconds is not None:
+        validation = workload.part(validation)
     keras.config.set_dtype_policy("float32" if asked.precision == "tf32" else asked.precision)
     model = workload.model()
     model.load_weights(weights)

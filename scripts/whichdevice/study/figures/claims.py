@@ -34,8 +34,11 @@ SENTENCE = 50  # letters of a line above a panel
 def draw_claims(study: StudyResults) -> Figure | str:
     """A panel for each source's experiment that has a forecast on the source's own device."""
     panels = panels_of(study.published)
-    if not panels:
-        return "This study forecasts no work of which somebody published a time."
+    return then_and_now(panels) if panels else "This study forecasts no work of which somebody published a time."
+
+
+def then_and_now(panels: list[pd.DataFrame]) -> Figure:
+    """Return the figure of these experiments."""
     figure = style.new_figure(style.WIDTH, 2.3 * -(-len(panels) // 2) + 0.9)
     for axes, rows in zip(style.grid_of(figure, len(panels), 2), panels, strict=True):
         _draw(axes, rows)

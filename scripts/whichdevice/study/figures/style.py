@@ -172,10 +172,10 @@ def reserve(figure: Figure) -> None:
             engine.set(rect=(0.01, share, 0.98, 1 - share))  # type: ignore[call-arg]
 
 
-def place_names(axes: Axes, names: Sequence[tuple[str, Interval, Interval]]) -> None:
-    """Write names beside their points, the first ones first, where they cover neither another name nor a point.
+def place_names(axes: Axes, names: Sequence[tuple[str, Interval, Interval]], needed: int = 0) -> None:
+    """Write names beside their points, the first ones first, where they cover no other name, point or interval.
 
-    They keep off the intervals where there is room. The figure's layout is worked out before.
+    The first `needed` ones may cover an interval where there is no room. The figure's layout is worked out before.
     """
 
     def in_points(values: Iterable[tuple[float, float]]) -> Any:
@@ -190,9 +190,9 @@ def place_names(axes: Axes, names: Sequence[tuple[str, Interval, Interval]]) -> 
         for (x, y), (left, low), (right, high) in zip(places, lows, highs, strict=True)
         for bar in ((left, y - 1, right, y + 1), (x - 1, low, x + 1, high))
     ]
-    for (text, x, y), (left, middle) in zip(names, places, strict=True):
+    for place, ((text, x, y), (left, middle)) in enumerate(zip(names, places, strict=True)):
         wide = NAME_LETTER * len(text)
-        for avoided, (across, up, anchor) in product((bars, []), NAME_PLACES):
+        for avoided, (across, up, anchor) in product([bars, []][: 1 + (place < needed)], NAME_PLACES):
             start = left + across - wide * NAME_ANCHORS[anchor]
             box = (start, middle + up - NAME_HEIGHT / 2, start + wide, middle + up + NAME_HEIGHT / 2)
             fits = inside[0] <= box[0] and box[2] <= inside[2] and inside[1] <= box[1] and box[3] <= inside[3]
@@ -212,12 +212,15 @@ def _overlap(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
 
 def finish(figure: Figure, title: str, study: StudyResults) -> None:
     """Title above; below the figure's own supxlabel, the data source and absent devices."""
+    absent = f"not measured: {', '.join(study.absent)}" if study.absent and study.devices else ""
+    entitle(figure, title, data_note(study), absent)
+
+
+def entitle(figure: Figure, title: str, *notes: str) -> None:
+    """Title above; below the figure's own supxlabel, notes."""
     width = figure.get_size_inches()[0]
     figure.suptitle(title, x=0.012, ha="left", fontsize=12, fontweight="bold", parse_math=False)
-    parts = [figure.get_supxlabel().strip(), data_note(study)]
-    if study.absent and study.devices:
-        parts.append(f"not measured: {', '.join(study.absent)}")
-    text = " · ".join(part for part in parts if part)
+    text = " · ".join(part for part in (figure.get_supxlabel().strip(), *notes) if part)
     lines = "\n".join(textwrap.wrap(text, int(width * 17.5)))
     figure.supxlabel(lines, x=0.012, ha="left", fontsize=7.5, color=GREY, parse_math=False)
     reserve(figure)
@@ -265,18 +268,6 @@ def whole_data(cells: pd.DataFrame) -> pd.DataFrame:
     one_curve = ["workload", "sequence_length", "device"]
     largest = cells.groupby(one_curve, dropna=False)["fraction"].transform("max")
     return cells[cells["fraction"] == largest]
-
-
-def batch_axis(axes: Axes, sizes: Any) -> None:
-    """A logarithmic axis labelled with the batch sizes themselves."""
-    ends = sorted({int(size) for size in sizes})
-    ticks = ends[:1]
-    ticks += [size for size, before in zip(ends[1:], ends, strict=False) if size >= 3 * before]
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(ticks, minor=False)
-    axes.set_xticks([], minor=True)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}"))
-    axes.set_xlim(ends[0] / 1.35, ends[-1] * 1.35)
 
 
 def beside_words(

@@ -1,6 +1,5 @@
-"""How the measured runs learned: loss and quality, over epochs and over time."""
+"""How the measured runs learned: loss and quality over time, a panel for each workload and quantity."""
 
-from itertools import product
 from typing import Any
 
 import pandas as pd
@@ -8,61 +7,65 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from whichdevice.base.numbers import two
 from whichdevice.study.figures import draws, style
 from whichdevice.study.results import StudyResults
 
-QUANTITIES = {"loss": "loss", "metric": "quality"}
-OVER = {"passed": "epochs", "elapsed": "seconds of training and validation"}
-DASHES = {"training": "-", "validation": "--"}
+QUANTITIES = ("loss", "metric")
+MAX_WORKLOADS = 6
+STAND_IN = "generated stand-in data: how fast it learns counts, accuracies mean nothing"
 
 
 @draws(
     "How did the models learn?",
     category="Pictures",
     caption=(
-        "Loss (logarithmic) and quality at the end of each epoch of a measured run of each workload, over epochs and "
-        "over time: solid lines are of training, dashed ones of validation."
+        "Loss and quality of a run of each workload, over the seconds that it trained and was evaluated: solid lines "
+        "are of training since the point before, dashed ones of held-out data, a part of them where time was limited."
     ),
 )
 def draw_training_curves(study: StudyResults) -> Figure | str:
-    """Two columns, over epochs and over time; a colour per run."""
-    curves = elapsed(study.epochs)
+    """A row per workload, a colour per device and backend."""
+    curves = study.curves
     if curves.empty:
         return "No run learned."
-    first = curves.drop_duplicates(["workload", "device", "backend"])
-    shown = first.head(len(style.CYCLE))
+    workloads = list(dict.fromkeys(curves["workload"]))
+    names = list(dict.fromkeys(curves["device"] + ", " + curves["backend"]))[: len(style.CYCLE)]
     looks: dict[str, dict[str, Any]] = {
-        run: {"color": colour, "marker": marker, "ms": 4.5}
-        for run, colour, marker in zip(shown["run"], style.CYCLE, style.MARKERS, strict=False)
+        name: {"color": colour, "marker": marker, "ms": 3.5, "lw": 1.3}
+        for name, colour, marker in zip(names, style.CYCLE, style.MARKERS, strict=False)
     }
-    known = [name for name in QUANTITIES if curves[[name, f"validation_{name}"]].notna().any(axis=None)]
-    figure = style.new_figure(style.WIDTH, 2.3 * len(known) + 1.4)
-    panels = style.grid_of(figure, 2 * len(known), 2)
-    for axes, (quantity, over) in zip(panels, product(known, OVER), strict=True):
-        _panel(axes, curves[curves["run"].isin(list(looks))], quantity, over, looks)
-    names = [f"{row['workload']}, {row['device']} {row['backend']}" for _, row in shown.iterrows()]
-    lines = [Line2D([], [], label=name, **look) for name, look in zip(names, looks.values(), strict=True)]
-    kinds = [Line2D([], [], color=style.GREY, ls=dashes, label=kind) for kind, dashes in DASHES.items()]
-    style.legend_below(figure, [*lines, *kinds])
-    rest = f"; {len(first) - len(shown)} more in table epochs" if len(first) > len(shown) else ""
-    figure.supxlabel(f"one run of each workload, device and backend{rest}")
+    panels = [
+        (rows, quantity)
+        for _, rows in curves[curves["workload"].isin(workloads[:MAX_WORKLOADS])].groupby("workload", sort=False)
+        for quantity in QUANTITIES
+        if rows[[quantity, f"validation_{quantity}"]].notna().any(axis=None)
+    ]
+    figure = style.new_figure(style.WIDTH, 1.9 * -(-len(panels) // 2) + 1.0)
+    for axes, (rows, quantity) in zip(style.grid_of(figure, len(panels), 2), panels, strict=True):
+        _panel(axes, rows, quantity, looks)
+    lines = [Line2D([], [], label=name, **look) for name, look in looks.items()]
+    lines += [Line2D([], [], color=style.GREY, label="training")]
+    lines += [Line2D([], [], color=style.GREY, ls="--", marker="o", mfc=style.PAPER, ms=3.5, label="held out")]
+    style.legend_below(figure, lines)
+    rest = f"; {len(workloads) - MAX_WORKLOADS} more in table curves" if len(workloads) > MAX_WORKLOADS else ""
+    stand_in = f"; {STAND_IN}" if (curves["source"] == "standin").any() else ""
+    figure.supxlabel(f"seconds of training and evaluation{rest}{stand_in}")
     return figure
 
 
-def elapsed(epochs: pd.DataFrame) -> pd.DataFrame:
-    """Return the epochs with what the run took until the end of each, in seconds."""
-    spent = epochs["seconds"] + epochs["validation_seconds"].fillna(0.0)
-    return epochs.assign(elapsed=spent.groupby(epochs["run"]).cumsum())
-
-
-def _panel(axes: Axes, curves: pd.DataFrame, quantity: str, over: str, looks: dict[str, dict[str, Any]]) -> None:
-    for run, rows in curves.groupby("run", sort=False):
-        for name, dashes, filled in ((quantity, "-", {}), (f"validation_{quantity}", "--", {"mfc": style.PAPER})):
-            if rows[name].notna().any():
-                axes.plot(rows[over], rows[name], ls=dashes, **looks[str(run)] | filled)
-    if quantity == "loss":
-        style.log_axis(axes, "y", [*curves["loss"], *curves["validation_loss"]])
-    if over == "elapsed":
-        style.log_axis(axes, "x", curves["elapsed"])
-    axes.set_xlabel(OVER[over], fontsize=8)
-    axes.set_title(f"{QUANTITIES[quantity]} over {'epochs' if over == 'passed' else 'time'}")
+def _panel(axes: Axes, rows: pd.DataFrame, quantity: str, looks: dict[str, dict[str, Any]]) -> None:
+    """Draw the first run of each device and backend."""
+    first = rows[rows["run"].isin(rows.drop_duplicates(["device", "backend"])["run"])]
+    for (device, backend), run in first.groupby(["device", "backend"], sort=False):
+        look = looks.get(f"{device}, {backend}")
+        others: dict[str, Any] = {"ls": "--", "mfc": style.PAPER}
+        for name, other in ((quantity, {}), (f"validation_{quantity}", others)):
+            known = run[run[name].notna()]
+            if look is not None and len(known):
+                axes.plot(known["seconds"], known[name], **look | other)
+    row = rows.iloc[-1]
+    what = "loss" if quantity == "loss" else row["metric_name"]
+    epochs = two(rows["passed"].max())
+    axes.set_title(f"{row['workload']}: {what}, {epochs} epochs", fontsize=8.5, parse_math=False)
+    axes.tick_params(labelsize=7.5)

@@ -7,13 +7,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from whichdevice.decide import Answer, Option
-from whichdevice.decide.words import amount_words
+from whichdevice.decide.words import amount_words, by_stake, matters
 from whichdevice.study.figures import draws, style
 from whichdevice.study.results import StudyResults
 
 HOUR = 3600.0
 MIN_USD = 0.01  # what costs less or nothing is drawn here
-MAX_TRAININGS = 8
+MAX_TRAININGS = 4  # those with most at stake
 MAX_TITLE = 36  # characters of a line
 PICK: dict[str, Any] = {"ls": "", "marker": "o", "ms": 11, "mfc": "none", "mec": style.RED, "mew": 1.6, "zorder": 4}
 
@@ -23,15 +23,20 @@ PICK: dict[str, Any] = {"ls": "", "marker": "o", "ms": 11, "mfc": "none", "mec":
     category="Pictures",
     caption=(
         "Hours and dollars of each whole training (both logarithmic), with 80 % intervals: the line joins the devices "
-        "that no other one beats in both, the ring is the pick, and hollow points are forecasts."
+        "that no other one beats in both, the ring is the pick, and hollow points are forecasts. Trainings for which "
+        "little is at stake have no panel."
     ),
 )
 def draw_worth_it(study: StudyResults) -> Figure | str:
-    """A panel per training, a point per device."""
+    """A panel per training whose choice matters, a point per device."""
     trainings = [answer for answer in study.answers if answer.work.mode != "operation" and len(priced(answer)) > 1]
     if not trainings:
         return "No training has a time and a price on two devices."
-    shown = trainings[:MAX_TRAININGS]
+    chosen = [answer for answer in trainings if matters(answer)]
+    little = ", ".join(answer.work.workload for answer in trainings if not matters(answer))
+    if not chosen:
+        return f"The choice matters little, in time and in money, for {little}."
+    shown = by_stake(chosen)[:MAX_TRAININGS]
     figure = style.new_figure(style.WIDTH, 2.65 * -(-len(shown) // 2) + 1.0)
     panels = style.grid_of(figure, len(shown), 2)
     for panel, answer in zip(panels, shown, strict=True):
@@ -45,7 +50,8 @@ def draw_worth_it(study: StudyResults) -> Figure | str:
     front = Line2D([], [], color=style.FAINT, lw=1, label="not beaten in both")
     rows = [option.row for answer in shown for option in priced(answer)]
     style.kinds_legend(figure, ((row.kind, row.is_here) for row in rows), pick, front)
-    rest = f"; {len(trainings) - len(shown)} more trainings in the report" if len(trainings) > len(shown) else ""
+    rest = f"; {len(chosen) - len(shown)} more trainings in the report" if len(chosen) > len(shown) else ""
+    rest += f"; little is at stake for {little}" if little else ""
     figure.supxlabel(f"hours until the result is there; USD {MIN_USD} stands for less, too{rest}")
     style.lay_out(figure)
     for panel, answer in zip(panels, shown, strict=True):
@@ -81,6 +87,11 @@ def _points(axes: Axes, answer: Answer) -> None:
 
 
 def _names(axes: Axes, answer: Answer) -> None:
-    """The pick, this machine and the front have their names, then the others as far as there is room."""
+    """The pick, this machine and the front have their names, and others where there is room."""
+
+    def is_needed(option: Option) -> bool:
+        return option is answer.pick or option.row.is_here or option.on_front
+
     options = sorted(priced(answer), key=lambda one: (one is not answer.pick, not one.row.is_here, not one.on_front))
-    style.place_names(axes, [(option.device, *_place(option)) for option in options])
+    names = [(option.device, *_place(option)) for option in options]
+    style.place_names(axes, names, sum(map(is_needed, options)))

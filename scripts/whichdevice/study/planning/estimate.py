@@ -1,7 +1,7 @@
 """Tell about how long each run takes before anything runs.
 
-The records of the same cell say it where there are any; else the config's limits do, which slow steps exceed. Nothing
-is imported or run for it.
+The records of the same cell say it where there are any; else the config's limits do: steps are taken to fit them.
+Nothing is imported or run for it.
 """
 
 import math
@@ -19,13 +19,14 @@ from whichdevice.study.records.store import read_record
 from whichdevice.study.request import build_request, planned_record
 
 START_SECONDS = 7.0  # a process with TensorFlow and Keras imported, on two cores
-FIRST_STEP_SECONDS = 2.0  # tracing
+FIRST_STEP_SECONDS = 2.5  # tracing
 RUN_BYTES = 600_000  # record, log and predictions
-REDRAW_SECONDS = 40.0  # tables, figures and report
+COUNT_SECONDS = 0.1  # a forecast: a count of a second or less serves all devices
+REDRAW_SECONDS = 30.0  # tables, figures and report
 
 
 class Estimate(NamedTuple):
-    """The time of a run, and whether it may only take longer."""
+    """The time of a run, and whether nothing bounds it: it learns for epochs of unknown length."""
 
     seconds: float
     at_least: bool
@@ -45,7 +46,7 @@ def estimate_run(study: Study, run: Run) -> Estimate:
         learning = min(epochs, request.learn_seconds or math.inf)
     seconds = START_SECONDS + phases * (FIRST_STEP_SECONDS + step + warm + timed)
     seconds += learning if learning < math.inf else 0.0
-    return Estimate(min(seconds, request.timeout), not times or learning == math.inf)
+    return Estimate(min(seconds, request.timeout), learning == math.inf)
 
 
 def _earlier(study: Study, cell: Cell) -> list[Record]:

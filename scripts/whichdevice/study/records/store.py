@@ -7,7 +7,8 @@ what the devices of a source are. Reading changes nothing.
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import get_args
@@ -127,6 +128,13 @@ def read_record(path: Path) -> Record:
     if (why := why_refused(record, foreign_run(path.absolute().as_posix()))) is not None:
         raise StudyError(f"record {path} {why}; delete it to make it anew")
     return record
+
+
+def recorded(root: Path) -> Iterator[Record]:
+    """Yield a study's own records that can be read."""
+    for path in sorted((root / OWN).rglob(RECORD)):
+        with suppress(StudyError):
+            yield read_record(path)
 
 
 def artefact_path(record_path: Path, file: str) -> Path | None:

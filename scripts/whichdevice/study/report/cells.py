@@ -12,22 +12,11 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from whichdevice.base.numbers import percent, quality, seconds, size
-from whichdevice.study.report.numbers import (
-    Key,
-    Number,
-    cell_key,
-    cell_number,
-    estimate,
-    verdict_words,
-    with_setting,
-)
+from whichdevice.study.report.numbers import Number, cell_key, cell_number, estimate
 from whichdevice.study.results import StudyResults
 from whichdevice.study.tables.base import CELL, diverged_words
-from whichdevice.study.tables.comparisons import DEVICE, in_order
-from whichdevice.study.tables.measured import is_rehearsal, measured_values, without_rehearsals
 from whichdevice.study.tables.runs import NOT_MEASURED
 
-Done = set[tuple[str, int]]  # model and repeat of each good run
 CARD_TITLES = {
     "device": "Device",
     "device_name": "Device name",
@@ -87,8 +76,6 @@ HEADINGS = [
     Heading("mfu", "Of peak", meaning="of the best product that a framework reached here in this format"),
     Heading("epoch_time", "Epoch, computed", meaning="steps per epoch x step time"),
     Heading("quality", "Quality", meaning="validation, at the end of learning"),
-    Heading("relative", "Times the reference", meaning="same settings, paired repeats; above 1 is faster"),
-    Heading("verdict", "Verdict", False),
     Heading("first_step", "First step", meaning="trace, compilation and one step"),
     Heading("peak_host", "Host memory", meaning="peak of the process, or of one per replica together"),
     Heading("peak_device", "Device memory"),
@@ -96,42 +83,6 @@ HEADINGS = [
     Heading("status", "Status", False),
     Heading("again", "Again", False),
 ]
-
-
-def reference_device(study: StudyResults) -> str | None:
-    """The device that the others are compared with; None where no other one was measured."""
-    devices = in_order(without_rehearsals(measured_values(study.runs)), study.study)
-    return devices[0] if len(devices) > 1 else None
-
-
-def without_ratio(study: StudyResults, reference: str | None) -> dict[Key, str]:
-    """Return, for each measured cell, why it has no ratio."""
-    good = measured_values(study.runs).groupby(CELL, dropna=False, sort=False)
-    done = {cell_key(rows.iloc[0]): set(zip(rows["model"], rows["repeat"], strict=True)) for _, rows in good}
-    cells = {cell_key(row): row for _, row in study.summary.iterrows()}
-    rehearsals = {cell_key(row) for _, row in study.measured[is_rehearsal(study.measured)].iterrows()}
-    why = {}
-    for key in (cell_key(row) for _, row in study.measured.iterrows()):
-        if key in rehearsals:
-            why[key] = "a rehearsal on virtual replicas, which shows no speed"
-        elif reference is None:
-            why[key] = "no other device measured"
-        else:
-            there = (reference, *key[1:])
-            why[key] = _words(reference, key == there, cells.get(there), done.get(key, set()), done.get(there, set()))
-    return why
-
-
-def _words(reference: str, own: bool, there: pd.Series | None, here: Done, done: Done) -> str:
-    if own:
-        return "the reference"
-    if there is None:
-        return f"not run on {reference}"
-    if there["n_timed"] == 0:
-        return f"{reference}: {str(there['status']).split(':')[0]}"
-    if here and done and not {model for model, _ in here} & {model for model, _ in done}:
-        return f"another model on {reference}"
-    return f"no repeat in common with {reference}"
 
 
 class Card(NamedTuple):
@@ -216,24 +167,17 @@ def _yaml(value: Any) -> str:
 
 def cell_table(study: StudyResults) -> dict[str, Any]:
     """Return rows, and the headings of the columns that hold something."""
-    reference, pairs, roofs = reference_device(study), study.comparisons, _by_cell(study.roofline)
-    ratios = _by_cell(pairs[(pairs["axis"] == DEVICE) & (pairs["baseline"] == reference)])
-    unrelated = without_ratio(study, reference)
-    rows = []
-    for _, row in study.summary.iterrows():
-        if str(row["status"]).startswith(UNMEASURED) and row["device"] not in study.devices:
-            continue  # a device that was not measured: no row for each of its cells
-        key = cell_key(row)
-        rows.append(_row(row, roofs.get(key), ratios.get(key), unrelated.get(key)))
+    roofs = {cell_key(row): row for _, row in study.roofline.iterrows()}
+    rows = [
+        _row(row, roofs.get(cell_key(row)))
+        for _, row in study.summary.iterrows()
+        if row["device"] in study.devices or not str(row["status"]).startswith(UNMEASURED)  # else a row for each cell
+    ]
     shown = [head for head in HEADINGS if head.key == "again" or any(row.get(head.key) is not None for row in rows)]
-    return {"rows": rows, "headings": shown, "reference": reference or "another device"}
+    return {"rows": rows, "headings": shown}
 
 
-def _by_cell(table: pd.DataFrame) -> dict[Key, pd.Series]:
-    return {cell_key(row): row for _, row in table.iterrows()}
-
-
-def _row(row: pd.Series, roof: Any, ratio: Any, unrelated: str | None) -> dict[str, Any]:
+def _row(row: pd.Series, roof: Any) -> dict[str, Any]:
     values: dict[str, Any] = {
         **{name: row[name] for name in ("workload", "device", "backend", "precision", "kind")},
         "batch_size": Number(float(row["batch_size"]), f"{row['batch_size']}"),
@@ -244,7 +188,7 @@ def _row(row: pd.Series, roof: Any, ratio: Any, unrelated: str | None) -> dict[s
         "remarks": row["remarks"] if pd.notna(row["remarks"]) else None,
         "key": cell_key(row),
     }
-    return values | _measured(row, roof) | _relative(ratio, unrelated) if (row["n_timed"] or 0) > 0 else values
+    return values | _measured(row, roof) if (row["n_timed"] or 0) > 0 else values
 
 
 def _status(row: pd.Series) -> str:
@@ -276,9 +220,3 @@ def _measured(row: pd.Series, roof: Any) -> dict[str, Any]:
 def milliseconds(value: float) -> str:
     """A time in milliseconds for people."""
     return seconds(value / 1e3)
-
-
-def _relative(ratio: Any, unrelated: str | None) -> dict[str, Any]:
-    if ratio is None:
-        return {"verdict": unrelated}
-    return {"relative": estimate(ratio, "ratio"), "verdict": with_setting(verdict_words(ratio), ratio)}

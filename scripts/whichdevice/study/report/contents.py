@@ -31,7 +31,7 @@ SHEET = {"sheet_tflops": "TFLOP/s", "sheet_gbs": "GB/s"}
 COST_UNITS = {"usd_per_million": "USD", "joules_per_million": "J"}
 MUCH_BLUR = 0.02
 WAITS = 0.05  # of a step: less is no waiting
-PICTURES = ["speedups", "claims", "training_curves", "worth_it", "throughput", "cold_start"]  # these first
+PICTURES = ["speedups", "claims", "training_curves", "worth_it", "cold_start"]  # these first
 CATEGORIES = ["Limits"]  # other figures have their own sections
 MAX_LISTED = 200
 
@@ -109,7 +109,7 @@ def _pipelines(study: StudyResults) -> Iterator[str]:
 
 def forecast_section(study: StudyResults) -> dict[str, Any]:
     """Return rows of forecasts, and a line for steps without one; both empty where nothing was counted."""
-    forecasts = study.asked_forecasts
+    forecasts = study.forecasts
     known = forecasts["step_time"].notna()
     return {
         "rows": [_forecast_row(row) for _, row in forecasts[known].iterrows()],

@@ -3,23 +3,20 @@
 Answers are those of `whichdevice.decide`, which a terminal shows too; nothing here prices, compares or decides.
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from whichdevice.base.numbers import number
 from whichdevice.decide import Answer, words
 from whichdevice.study.cells import repeat_failed, workflow_command
 from whichdevice.study.report.chart import chart
-from whichdevice.study.report.numbers import interval, undecided_words, verdict_words, with_setting
+from whichdevice.study.report.numbers import interval, verdict_words, with_setting
 from whichdevice.study.report.products import typed_parts
 from whichdevice.study.results import StudyResults
 from whichdevice.study.tables.base import CELL, length_words, share_words
 from whichdevice.study.tables.comparisons import BEST
-from whichdevice.study.tables.decision_rule import FASTER, SAME, SLOWER
 from whichdevice.study.tables.measured import WORK, measured_values, setting_text, timed
 
 BROKEN = ["failed", "timed_out", "out_of_memory", "unreadable"]
@@ -167,18 +164,18 @@ COUNTED = {
 
 
 def compared(study: StudyResults) -> list[list[str]]:
-    """Measured devices, then backends, by the decision rule: work, what, against what, by batch size."""
+    """Measured devices, then backends, by the decision rule: work, what, against what."""
     table_rows, best = [], study.comparisons[study.comparisons["axis"] == BEST]
     for _, rows in best.groupby([*WORK, "model", "baseline", "compared"], dropna=False, sort=False):
         rows = rows[rows["fraction"] == rows["fraction"].max()].sort_values("batch_size")
         last = rows.iloc[-1]
         against = _ratio_words(last, f"at size {last['batch_size']}")
-        table_rows.append([_work(last), last["compared"], against, size_words(rows)])
+        table_rows.append([_work(last), last["compared"], against])
     rows = study.comparisons[study.comparisons["axis"] == "backend"]
     rows = rows.sort_values(["fraction", "batch_size"], ascending=False, kind="stable")
     for _, row in rows.drop_duplicates([*WORK, "baseline", "compared", "device"]).sort_index().iterrows():
         where = f"{row['device']}, size {row['batch_size']}"
-        table_rows.append([_work(row), row["compared"], _ratio_words(row, where), ""])
+        table_rows.append([_work(row), row["compared"], _ratio_words(row, where)])
     return table_rows
 
 
@@ -191,59 +188,3 @@ def _ratio_words(row: pd.Series, where: str) -> str:
     bounds = interval(row["ratio_low"], row["ratio_high"]) or "(no interval)"
     judged = f"{with_setting(verdict_words(row), row)}, n = {row['n']}"
     return f"{number(row['ratio'])} {bounds} times as fast as {row['baseline']}: {judged} ({where})"
-
-
-def size_words(rows: pd.DataFrame) -> str:
-    """Which of two choices is faster at which batch sizes; a row for each size, ascending."""
-    first = rows.iloc[0]
-    names = {FASTER: str(first["compared"]), SLOWER: str(first["baseline"])}
-    sizes, verdicts = list(rows["batch_size"]), list(rows["verdict"])
-    if len(sizes) == 1:
-        return f"one size compared, {sizes[0]}"
-    if passed := crossings(sizes, list(rows["ratio"]), verdicts):
-        return "; ".join(
-            f"{names[one.faster]} from about {about(one.size)} (measured at {one.below} and {one.above}), below "
-            f"{names[SLOWER if one.faster == FASTER else FASTER]}"
-            for one in passed
-        )
-    sure = [size for size, verdict in zip(sizes, verdicts, strict=True) if verdict in names]
-    open_ = rows[~rows["verdict"].isin(list(names))]
-    rest = SAME if (open_["verdict"] == SAME).all() else undecided_words(open_["n_to_decide"].max())
-    if not sure:
-        return f"{rest} at every size"
-    faster = next(names[verdict] for verdict in verdicts if verdict in names)
-    if open_.empty:
-        return f"{faster} at every size, {sizes[0]} to {sizes[-1]}"
-    return f"{faster} at {', '.join(map(str, sure))}; else {rest}"
-
-
-class Crossing(NamedTuple):
-    """Where the faster of two choices changes: the size, the surely decided ones around it, and the verdict above."""
-
-    size: float
-    below: int
-    above: int
-    faster: str
-
-
-def crossings(sizes: Sequence[int], ratios: Sequence[float], verdicts: Sequence[str]) -> list[Crossing]:
-    """Return each change over ascending batch sizes.
-
-    It lies where the line between measured ratios passes 1 on logarithmic axes, the middle place of several.
-    """
-    sure = [place for place, verdict in enumerate(verdicts) if verdict in (FASTER, SLOWER)]
-    logs, changes = np.log(ratios), []
-    for first, last in pairwise(sure):
-        if verdicts[first] == verdicts[last]:
-            continue
-        passed = [place for place in range(first, last) if (logs[place] > 0) != (logs[place + 1] > 0)]
-        at = passed[len(passed) // 2]
-        share = logs[at] / (logs[at] - logs[at + 1])
-        size = sizes[at] * (sizes[at + 1] / sizes[at]) ** share
-        changes.append(Crossing(float(size), sizes[first], sizes[last], verdicts[last]))
-    return changes
-
-
-def about(value: float) -> str:
-    """A batch size between measured ones: more digits would promise too much."""
-    return number(float(f"{value:.{2 if value < 100 else 3}g}"))

@@ -155,7 +155,7 @@ def device_name(row: pd.Series) -> str:
 class Sources:
     """A study's tables by name, each made when it is first asked for.
 
-    `run_rows` and `epoch_rows` are the records' rows, `claimed` the published figures,
+    `run_rows` and `curve_rows` are the records' rows, `claimed` the published figures,
     `compiled_paths` the records of compiled programs, `sheet` the hardware and its prices.
     """
 
@@ -163,13 +163,13 @@ class Sources:
         self,
         study: Study,
         run_rows: list[dict[str, Any]],
-        epoch_rows: list[dict[str, Any]],
+        curve_rows: list[dict[str, Any]],
         claimed: list[Claim],
         compiled_paths: Iterable[Path],
         sheet: Mapping[str, HardwareRow],
     ) -> None:
         self.study, self.sheet, self.claimed = study, sheet, claimed
-        self.run_rows, self.epoch_rows = run_rows, epoch_rows
+        self.run_rows, self.curve_rows = run_rows, curve_rows
         self.compiled_paths = list(compiled_paths)
         self._made: dict[Callable[[Sources], Any], Any] = {}
 

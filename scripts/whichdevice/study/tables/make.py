@@ -22,14 +22,14 @@ TABLES: dict[str, Columns] = {name: get_table(name).columns for name in table_na
 def collect(study: Study, record_paths: Iterable[Path]) -> tuple[Rows, Rows]:
     """Return rows of `runs` and `epochs`: configured runs repeat by repeat, then other records by path."""
     run_rows: dict[str, dict[str, Any]] = {}
-    epoch_rows: dict[str, Rows] = {}
+    curve_rows: dict[str, Rows] = {}
     for path in sorted({Path(path) for path in record_paths}, key=str):
         try:
             record = read_record(path)
         except StudyError as error:
             row = runs.unreadable_row(study, _run_of(path), path.as_posix(), str(error))
         else:
-            row, epoch_rows[record.run] = runs.run_row(record, path.as_posix()), list(runs.epoch_rows(record))
+            row, curve_rows[record.run] = runs.run_row(record, path.as_posix()), list(runs.curve_rows(record))
         run_rows[row["run"]] = row
     measured_devices = {row["device"] for row in run_rows.values() if row.get("device")}
     ordered = {}
@@ -39,7 +39,7 @@ def collect(study: Study, record_paths: Iterable[Path]) -> tuple[Rows, Rows]:
     others = measured_elsewhere(Path(study.root))
     for row in ordered.values():
         row["other_machine"] = row.get("device") in others
-    return list(ordered.values()), [row for name in ordered for row in epoch_rows.get(name, [])]
+    return list(ordered.values()), [row for name in ordered for row in curve_rows.get(name, [])]
 
 
 def _run_of(path: Path) -> Run | None:

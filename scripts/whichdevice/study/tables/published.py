@@ -105,9 +105,7 @@ def _forecast(claim: Claim, forecast: Forecast) -> dict[str, Any]:
     target = find_target(forecast.device, forecast.devices)
     assert forecast.step_time is not None and forecast.batch_size is not None
     times = (forecast.step_time, forecast.step_time_low, forecast.step_time_high)
-    size = forecast.batch_size
     if claim.unit == SPEED:  # a call sends off a hundred products, so that the host does not count
-        size //= target.devices
         spread = math.exp(EIGHTY * math.hypot(forecast.log_sd_shared or 0.0, forecast.log_sd_own or 0.0))
         middle = forecast.device_time or forecast.step_time
         times = (middle, middle / spread, middle * spread)
@@ -115,10 +113,10 @@ def _forecast(claim: Claim, forecast: Forecast) -> dict[str, Any]:
         "device": target.label,
         "kind": target.kind,
         "precision": forecast.precision,
-        "batch_size": size,
+        "batch_size": forecast.batch_size,
         "sequence_length": forecast.sequence_length,
         "evidence": "forecast",
-        **_amounts(claim, times, size, target.devices),
+        **_amounts(claim, times, forecast.batch_size, target.devices),
     }
 
 

@@ -279,17 +279,17 @@ def asked_row(study: Study, run: Run) -> dict[str, Any]:
     }
 
 
-EPOCHS_COLUMNS = columns_of("epochs")
+CURVES_COLUMNS = columns_of("curves")
 
 
-@makes("one row per epoch that a run learned", EPOCHS_COLUMNS)
-def make_epochs(sources: Sources) -> pd.DataFrame:
-    """Return table `epochs`."""
-    return table(sources.epoch_rows, EPOCHS_COLUMNS)
+@makes("one row per point of a run's learning curve: every few steps, or each epoch", CURVES_COLUMNS)
+def make_curves(sources: Sources) -> pd.DataFrame:
+    """Return table `curves`."""
+    return table(sources.curve_rows, CURVES_COLUMNS)
 
 
-def epoch_rows(record: Record) -> Iterator[dict[str, Any]]:
-    """The learned epochs of one record, in order."""
+def curve_rows(record: Record) -> Iterator[dict[str, Any]]:
+    """Points of the learning curve of one record, in order; where its time was not limited, its epochs."""
     shared = {
         "run": record.run,
         **{axis: getattr(record.asked, axis) for axis in CELL},
@@ -298,7 +298,11 @@ def epoch_rows(record: Record) -> Iterator[dict[str, Any]]:
         "higher_is_better": record.workload.higher_is_better if record.workload else None,
         "source": record.data.source if record.data else record.asked.source,
     }
-    for epoch in record.epochs:
-        metered = record.energy.parts.get(f"epoch {epoch.epoch}")
+    of_epoch = record.workload.steps_per_epoch if record.workload else 1
+    for point in record.curve:
+        yield shared | dict(point) | {"passed": point.steps / of_epoch}
+    seconds = 0.0
+    for epoch in record.epochs if not record.curve else ():
+        seconds += epoch.seconds + (epoch.validation_seconds or 0.0)
         passed = epoch.epoch if epoch.steps is None else record.learned_epochs
-        yield shared | dict(epoch) | {"passed": passed, "joules": metered.joules if metered else None}
+        yield shared | dict(epoch) | {"passed": passed, "seconds": seconds}
