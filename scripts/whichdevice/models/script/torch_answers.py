@@ -37,6 +37,9 @@ class Watching(Protocol):
     def weight(self, weight: Any) -> Any:
         """Return a weight as it is here."""
 
+    def fails(self) -> None:
+        """Note that a function of PyTorch raises."""
+
 
 class Answers(TorchFunctionMode):
     """Answers what a script asks of devices and of values, wherever it calls PyTorch."""
@@ -47,7 +50,14 @@ class Answers(TorchFunctionMode):
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call a function of PyTorch, with the CPU in place of a GPU."""
-        name, named = getattr(function, "__name__", ""), dict(kwargs or {})
+        try:
+            return self._called(function, args, dict(kwargs or {}))
+        except Exception:
+            self._watching.fails()
+            raise
+
+    def _called(self, function: Any, args: Any, named: dict[str, Any]) -> Any:
+        name = getattr(function, "__name__", "")
         if function is torch.device:
             with torch._C.DisableTorchFunction():  # it stays a GPU's by name
                 return torch.device("cuda", *args) if [*map(type, args)] == [int] else torch.device(*args, **named)

@@ -60,7 +60,7 @@ class Periods:
         if waited == NOT_YET:
             return False
         counts = [self.stepped[one] for one in {*self.stepped, *known}]
-        if min(counts) > 1 and (waited > SLOW or min(counts) > PERIODS or self._repeats()):
+        if min(counts) > 1 and (waited > SLOW or min(counts) > PERIODS or self.repeats):
             return True
         return waited > PATIENCE or len(self.turns) > MANY_STEPS * (1 + len(known))
 
@@ -72,8 +72,9 @@ class Periods:
         ends = [-1, *ends] if len(ends) == 1 else ends  # the first step is all that there is
         return least, [self.turns[begin + 1 : end + 1] for begin, end in pairwise(ends)]
 
-    def _repeats(self) -> bool:
-        """Whether the first period has the passes of what came before it."""
+    @property
+    def repeats(self) -> bool:
+        """Return whether the first period has the passes of what came before it."""
         first = self.of_least()[1][0]
         before = self.turns[: next(place for place, turn in enumerate(self.turns) if turn is first[0])]
         return _passes(before) == _passes(first)

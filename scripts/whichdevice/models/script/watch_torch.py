@@ -498,7 +498,7 @@ class Watching(Watcher):
         self._rows, self._part_began = Counter(), time.monotonic()
         self._outcomes.forget()
         if self._is_other:
-            self._has_other = self._is_as_large() or periods.is_whole
+            self._has_other = self._knows_other()
             if self._has_other or periods.are_enough(self._optimizers, time.monotonic() - periods.began):
                 self.run.stop(self._longest)
             return
@@ -513,18 +513,34 @@ class Watching(Watcher):
         self._periods = Periods()
 
     def _try_other(self) -> bool:
-        """Let the loader of the training give batches of half as many examples, or of two; False: none gives any."""
-        loader, _ = self._batch(self._periods.of_least()[1])
-        if loader is None or self._loaders is None:
+        """Let the loader of the training give batches of half as many examples, or of two.
+
+        False where none gives any, or where the training is over: what comes after it would write.
+        """
+        least, periods = self._periods.of_least()
+        length, (loader, _) = self._length(least, periods, None), self._batch(periods)
+        steps = (length.turns or math.inf) * (length.epochs or 1)
+        if loader is None or self._loaders is None or self._periods.stepped[least] >= steps:
             return False
         self._is_other = True
         self._loaders.share = Fraction(1, 2) if self._loaders.sizes[id(loader)] > 1 else Fraction(2)
         return True
 
+    def fails(self) -> None:
+        """End the script where another batch fails: its own `finally:` would write."""
+        if self._is_other and not self.run.over:
+            self.run.stop(self._longest)
+
     def write_nothing(self) -> None:
         """Let the script write nothing once it trains."""
         super().write_nothing()
         self.replace(torch, "save", lambda *_, **__: None)
+
+    def _knows_other(self) -> bool:
+        """Return whether a period with another batch was recorded; as many as of its own, where those vary."""
+        if self._periods.repeats:
+            return self._is_as_large() or self._of_other.is_whole
+        return self._of_other.is_whole and len(self._of_other.of_least()[1]) >= len(self._periods.of_least()[1])
 
     def _is_as_large(self) -> bool:
         """Return whether the first turns with another batch have all of its examples: a library may load ahead."""
@@ -638,7 +654,8 @@ class Watching(Watcher):
         """The examples and the trace of a step with another batch; None where none was recorded."""
         if self._loaders is None or not self._loaders.shared or not self._has_other:
             return None
-        trace = self._trace(self._of_other.of_least()[1][-1:], counts)
+        count = 1 if self._periods.repeats else len(self._periods.of_least()[1])
+        trace = self._trace(self._of_other.of_least()[1][-count:], counts)
         return max(1, round(size * self._loaders.share)), trace.digest()
 
     def _batch(self, periods: Sequence[Sequence[Turn]]) -> tuple[Any, int]:
