@@ -14,7 +14,7 @@ from whichdevice.models.loading import Model
 from whichdevice.models.script import look as scripts
 from whichdevice.models.script.found import Found
 from whichdevice.models.script.look import is_script, is_scripts_own, known, last_line, library_of, probe
-from whichdevice.models.script.run import ScriptRun, others_like, run_watched
+from whichdevice.models.script.run import ScriptRun, others_like
 from whichdevice.models.workloads.base import Options
 
 FILE = "train.py"
@@ -196,7 +196,7 @@ def started(text: str, folder: Path):
     for name in ("torch", "equinox"):
         if f"import {name}" in text:
             require(name)
-    return run_watched(path, [])
+    return ScriptRun(path).result([])
 
 
 @pytest.mark.slow

@@ -23,10 +23,10 @@ import json, os, sys
 from pathlib import Path
 from whichdevice.base.errors import StudyError
 from whichdevice.models.script import watch_torch
-from whichdevice.models.script.run import run_watched
+from whichdevice.models.script.run import ScriptRun
 watch_torch.LONG = float(sys.argv[2])
 try:
-    script = run_watched(Path(sys.argv[1]), [])
+    script = ScriptRun(Path(sys.argv[1])).result([])
 except StudyError as error:
     print(json.dumps({"error": str(error)}))
 else:

@@ -23,7 +23,7 @@ from whichdevice.forecast.torch.trace import Trace
 from whichdevice.models.address import Address, read_address
 from whichdevice.models.script.found import SHARED, Conditions, Found, Script
 from whichdevice.models.script.look import known, probe, recording
-from whichdevice.models.script.run import run_watched
+from whichdevice.models.script.run import ScriptRun
 from whichdevice.models.script.torch_fakes import Fakes, Outcomes
 from whichdevice.models.script.torch_names import Names
 from whichdevice.models.script.watch_torch import BY_HAND
@@ -192,7 +192,7 @@ def test_gpus_of_one_process_take_a_part_of_the_batch_each(tmp_path):
 def watched(text: str, folder: Path) -> Script:
     """What a script of this text shows in this process."""
     (folder / "train.py").write_text(text, encoding="utf-8")
-    return run_watched(folder / "train.py", [])
+    return ScriptRun(folder / "train.py").result([])
 
 
 def probed(text: str, folder: Path) -> Found:

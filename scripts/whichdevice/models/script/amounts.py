@@ -275,7 +275,7 @@ def _turns(
         return max(1.0, loop.turns / each)
     if is_innermost and loop.place is not None and earlier.place is not None:
         each = (loop.place - earlier.place) / periods
-        return loop.turns / each if each > 1 else float(loop.turns)
+        return 1 + (loop.turns - 1 - earlier.place) / each if each > 1 else float(loop.turns)  # none before the first
     return float(loop.turns)
 
 

@@ -1,6 +1,6 @@
 """Run a training script as Python would until its training starts, whoever imports the framework that trains.
 
-    script = run_watched(Path("train.py"), ["--epochs", "3"])
+    script = ScriptRun(Path("train.py")).result(["--epochs", "3"])
 
 The script runs in a thread. Each framework has a watcher, which is attached when the script, a file beside it or a
 library imports the framework, and which calls `run.stop(...)` where the first step begins. That call never returns: the
@@ -393,11 +393,6 @@ def _run_file(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     code = compile(parsed(path.read_bytes()), str(path), "exec", dont_inherit=True)
     exec(code, vars(main))  # nosec B102  # the user's own script
     return vars(main)
-
-
-def run_watched(path: Path, arguments: Sequence[str], conditions: Conditions = AS_WRITTEN) -> Script:
-    """Run a script in this process until its training is recorded; see `ScriptRun.result`."""
-    return ScriptRun(path, conditions=conditions).result(arguments)
 
 
 def called_in(path: Path, name: str) -> bool:

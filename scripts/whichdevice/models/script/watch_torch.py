@@ -666,8 +666,9 @@ class Watching(Watcher):
             loader = next(one for one in self._loaders.known if id(one) == key)
             return loader, max(1, round(self._loaders.sizes[key] * loaded[key] / len(periods) / self._split))
         rows = sum((turn.rows for period in periods for turn in period), Counter[Any]())
-        called = next(iter(rows.values()), 0) / len(periods)  # by the first call in a period
-        return None, max(1, round((called or periods[-1][0].segments[0].rows) / self._split))
+        of_calls = [count / len(periods) for count in rows.values()]
+        called = next((count for count in of_calls if count > 1), 1)  # by the first call that is not of one: acting is
+        return None, max(1, round((called if rows else periods[-1][0].segments[0].rows) / self._split))
 
     def _amounts(
         self, least: Any, periods: Sequence[Sequence[Turn]], loader: Any, size: int

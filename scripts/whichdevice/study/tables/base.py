@@ -138,14 +138,6 @@ def diverged_words(row: "pd.Series | Mapping[str, Any]") -> list[str]:
     return [f"{count} of {row['n_learned']} diverged"] if pd.notna(count) and count else []
 
 
-def epochs_words(row: "pd.Series | Mapping[str, Any]") -> str:
-    """Return `3 epochs`, `12 to 18 epochs`, or `0.62 epochs (time budget)` where train.seconds ended learning."""
-    epochs = (float(row[name]) for name in ("fewest_epochs", "learned_epochs"))
-    few, most = (f"{count:.0f}" if count % 1 == 0 else f"{count:.3g}" for count in epochs)
-    span = most if few == most else f"{few} to {most}"
-    return f"{span} epoch{'' if span == '1' else 's'}" + " (time budget)" * bool(row["n_cut"])
-
-
 def device_name(row: pd.Series) -> str:
     """`T4`, `8 × T4`, or chips of a TPU: `4 × TPU v5e`."""
     chips = row["devices"] // devices_of(str(row["device"]))
