@@ -328,7 +328,8 @@ def targets() -> str:
         raise ValueError(f"rules and docs/generate.py differ: {', '.join(sorted(unknown))}")
     return (
         "# Targets\n\n`whichdevice study TARGET` and `snakemake --cores 1 TARGET` do the same work; the first "
-        "one shows its progress on one line. `--cores 1` means one job at a time: each run still uses every core.\n\n"
+        "one shows its progress on one line. A measured run uses every core, whatever `--cores` says: nothing else "
+        "runs beside it.\n\n"
         + grid(["target", "makes"], [[f"`{name}`", text] for name, text in TARGETS.items()])
         + "\nMeasure a device again: `whichdevice study cpu -- --forcerun measure`. "
         "Only what failed: add `--config retry=failed`.\n"

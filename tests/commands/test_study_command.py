@@ -21,7 +21,7 @@ def started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]:
 def test_the_packaged_workflow_runs_in_this_folder(started: list[list[str]]) -> None:
     assert main(["study"]) == 0
     [command] = started
-    assert command[3:6] == ["all", "--cores", "1"]
+    assert command[3:6] == ["all", "--cores", "all"]
     assert Path(command[command.index("--snakefile") + 1]).is_file()
     assert "--configfile" not in command
 

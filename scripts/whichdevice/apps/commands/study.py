@@ -115,7 +115,7 @@ def no_such_target(word: str) -> NoReturn:
 def snakemake_command(args: argparse.Namespace) -> list[str]:
     """The call of Snakemake, with the workflow of this package and results in the current folder."""
     return [
-        sys.executable, "-c", START_CODE, *args.target, "--cores", "1", "--snakefile", str(WORKFLOW / "Snakefile"),
+        sys.executable, "-c", START_CODE, *args.target, "--cores", "all", "--snakefile", str(WORKFLOW / "Snakefile"),
         *configfile_option(args), *(["--config", *args.config] if args.config else []),
         *(["--dry-run"] if args.dry_run else []), *args.passed_on,
     ]  # fmt: skip

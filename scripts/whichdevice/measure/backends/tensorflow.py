@@ -236,8 +236,9 @@ class TensorFlowOperation:
     ) -> None:
         start, operands = workload.operands(random)
         number = tf.as_dtype(dtype).as_numpy_dtype
-        initial = place(tf, strategy, {"state": np.asarray(start, number)})["state"]
-        placed = place(tf, strategy, {name: np.asarray(array, number) for name, array in operands.items()})
+        # TensorFlow takes three times as long for an array that repeats one row as for a whole one.
+        initial = place(tf, strategy, {"state": np.ascontiguousarray(start, number)})["state"]
+        placed = place(tf, strategy, {name: np.ascontiguousarray(array, number) for name, array in operands.items()})
 
         def chain(count: Any) -> Any:
             first = (0, tf.convert_to_tensor(initial))

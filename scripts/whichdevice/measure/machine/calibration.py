@@ -24,7 +24,7 @@ BURSTS = 4
 BURST_SECONDS = 0.015
 BARRIER_SECONDS = 10.0  # until all threads have started; BrokenBarrierError after that
 GAP_SECONDS = 0.03
-MORE_BURSTS = 20  # while the question is open, each after a longer gap
+MORE_BURSTS = 8  # while the question is open, each after a longer gap
 MORE_GAP_SECONDS = 0.1
 SETTLED = 0.05  # a second burst this near to the fastest one confirms it
 
@@ -51,7 +51,7 @@ class Calibration:
 
 
 def calibrate(answered: Callable[[Calibration], bool] = lambda calibration: calibration.settled) -> Calibration:
-    """Four bursts over a quarter of a second, and more for up to three seconds while `answered` says no."""
+    """Four bursts over a quarter of a second, and more for up to a second while `answered` says no."""
     products = _Products()
     calibration = Calibration()
     for number in range(BURSTS):
