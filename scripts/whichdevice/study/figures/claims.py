@@ -47,7 +47,10 @@ def then_and_now(panels: list[pd.DataFrame]) -> Figure:
     if any((rows["standing"] == "disputed").any() for rows in panels):
         crosses.append(Line2D([], [], label="published, impossible", **IMPOSSIBLE))
     style.kinds_legend(figure, zip(drawn["kind"], drawn["evidence"] == "measured", strict=True), *crosses)
-    figure.supxlabel("float32, which TPUs multiply in bfloat16; 80 % intervals; steps alone; causes: table published")
+    figure.supxlabel(
+        "above the line the devices of then; forecasts are of steps alone, with 80 % intervals: table published says "
+        "what else the published times hold; float32, which TPUs multiply in bfloat16"
+    )
     return figure
 
 
@@ -114,7 +117,7 @@ def what_follows(rows: pd.DataFrame) -> str:
     else:
         said = ", ".join(f"{_amount(row['value'], speed)} on a {_name(row)}" for row in old.values())
         today = "about " + ", ".join(f"{_amount(row['ours'], speed)} on {_name(row)}" for row in best.values())
-    return f"Then {said}; the same work today: {today}."
+    return f"Then {said}; by forecast, the same work today: {today}."
 
 
 def _times(rows: dict[Any, pd.Series], column: str, speed: bool) -> str:

@@ -57,7 +57,7 @@ def draw_cold_start(study: StudyResults) -> Figure | str:
     ]
     style.kinds_legend(figure, ((row.kind, row.is_here) for row in drawn), *others)
     rest = f"; {len(panels) - len(shown)} more trainings in the tables" if len(panels) > len(shown) else ""
-    figure.supxlabel(f"seconds; at the right: until it begins, then each step{rest}")
+    figure.supxlabel(f"at the right: until it begins, then each step; renting and set-up elsewhere are assumed{rest}")
     return figure
 
 

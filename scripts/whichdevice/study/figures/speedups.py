@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from whichdevice.base.numbers import number
+from whichdevice.base.numbers import two
 from whichdevice.decide import AskedWork, Row
 from whichdevice.decide.decide import QUANTILES
 from whichdevice.decide.decide import draws as joint_times
@@ -43,7 +43,8 @@ def draw_speedups(study: StudyResults) -> Figure | str:
 
 def ratios(work: AskedWork) -> list[tuple[Row, style.Interval]]:
     """Return the speed of each device over this CPU, its 80 % interval included; empty where no CPU was measured."""
-    rows = style.one_a_device(work)
+    each_does_it = work.mode == "operation"  # all of several devices, so that a step takes as long as on one
+    rows = [row for row in style.one_a_device(work) if row.priced[0] == 1 or not each_does_it]
     base = next((place for place, row in enumerate(rows) if row.is_here and row.kind == "cpu"), None)
     if base is None:
         return []
@@ -58,7 +59,7 @@ def _panel(axes: Axes, rows: Sequence[tuple[Row, style.Interval]], devices: list
         place = devices.index(row.card)
         style.point(axes, ratio, style.Interval(place), row.kind, row.is_here)
         axes.text(
-            0.99, place, f"{number(ratio.value)} ×", transform=axes.get_yaxis_transform(), ha="right", va="center",
+            0.99, place, f"{two(ratio.value)} ×", transform=axes.get_yaxis_transform(), ha="right", va="center",
             fontsize=7.5,
         )  # fmt: skip
     style.beside_words(axes, [end for _, ratio in rows for end in ratio], NUMBERS_SHARE, RATIO_TICKS)

@@ -69,3 +69,4 @@ def _panel(axes: Axes, rows: pd.DataFrame, quantity: str, looks: dict[str, dict[
     epochs = two(rows["passed"].max())
     axes.set_title(f"{row['workload']}: {what}, {epochs} epochs", fontsize=8.5, parse_math=False)
     axes.tick_params(labelsize=7.5)
+    axes.set_xlabel("seconds", fontsize=7.5)

@@ -23,8 +23,8 @@ PICK: dict[str, Any] = {"ls": "", "marker": "o", "ms": 11, "mfc": "none", "mec":
     category="Pictures",
     caption=(
         "Hours and dollars of each whole training (both logarithmic), with 80 % intervals: the line joins the devices "
-        "that no other one beats in both, the ring is the pick, and hollow points are forecasts. Trainings for which "
-        "little is at stake have no panel."
+        "that no other one beats in both, the ring is the pick (of nearly equal ones a GPU before a TPU), and hollow "
+        "points are forecasts. Trainings for which little is at stake have no panel."
     ),
 )
 def draw_worth_it(study: StudyResults) -> Figure | str:
