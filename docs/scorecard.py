@@ -147,15 +147,14 @@ def _tpu_errors() -> str:
 
 def _gpu_or_tpu() -> str:
     """One paragraph on decisions between GPUs and TPUs, from kinds.json, which `make forecasts` writes."""
-    time, cost = (
-        json.loads((FOLDER / "kinds.json").read_text(encoding="utf-8"))["sets"][by] for by in ("time", "cost")
-    )
+    time, cost = json.loads((FOLDER / "kinds.json").read_text(encoding="utf-8")).values()
+    right, peak = ([_share(its["right"][rule]) for its in (time, cost)] for rule in ("product", "peak"))
     return (
         f"**GPU or TPU**: in {time['comparisons']} published comparisons that have both (MLPerf, users' tables) the "
-        f"pick is within 5 % of the fastest in {_share(time['right'])} and of the cheapest in {_share(cost['right'])}. "
-        f"The highest peak is right in {_share(time['naive_right'])}, the highest peak for a dollar in "
-        f"{_share(cost['naive_right'])}. The worst pick is {100 * time['regret_worst']:.0f} % slower or "
-        f"{100 * cost['regret_worst']:.0f} % dearer. [Every miss](../reference/forecast-validation.md)."
+        f"pick is within 3 % of the fastest in {right[0]} and of the cheapest in {right[1]}. The highest peak is right "
+        f"in {peak[0]}, the highest peak for a dollar in {peak[1]}. The worst pick is "
+        f"{100 * time['regret_worst']:.0f} % slower or {100 * cost['regret_worst']:.0f} % dearer. "
+        "[Every miss](../reference/forecast-validation.md)."
     )
 
 

@@ -8,7 +8,7 @@ python -m fit --blind    # forecast the blind families too: once, when everythin
 import sys
 
 from fit import counts, energy, generators, language_models, lived, memory, newer, serving, test_set, tpu
-from fit.decisions import RECORD, decisions, strangers
+from fit.decisions import RECORD, scored, strangers
 from fit.fitting import Published, constants_of, published_rows, write
 from fit.page import write_page
 from fit.validation import evaluations, fair_test, measured_chips, models_left_out, scorecard, steps_that_wait, widths
@@ -31,11 +31,12 @@ def main() -> None:
     card = scorecard(found) | {"small steps": steps_that_wait(published, whole)}
     new = strangers(published, whole)
     card["fair test"] = fair_test(published, whole, models, new, "--blind" in sys.argv)
-    card["fair test"] |= measured_chips(published, models, found["a chip"])
+    card["fair test"] |= measured_chips(found["a chip"])
     write(card, SCORECARD)
     for part in (tpu, serving, generators, energy, newer, lived, test_set):
         part.main()
-    decided = decisions({"models": found["models"], "model, chip and author": new}, test_set.as_forecasts())
+    tested = {"models": found["models"], "model, chip and author": new}
+    decided = {left: scored(forecasts, test_set.as_forecasts()) for left, forecasts in tested.items()}
     write(decided, RECORD)
     write_page(found, card, decided)
     memory.write_page()

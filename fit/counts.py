@@ -6,7 +6,6 @@ A program is a workload of the package or a file of fit/compiled/. One count ser
 import csv
 import json
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -48,17 +47,12 @@ def request_of(line: Mapping[str, str]) -> ProgramRequest:
 def count_of(asked: ProgramRequest) -> StepCount:
     """The count of a step, which serves all devices and both 16-bit formats."""
     precision = SAME.get(asked.precision, asked.precision)
-    return _count(asked.model_copy(update={"device": DEVICE, "precision": precision}).model_dump_json())
-
-
-@cache
-def _count(asked: str) -> StepCount:
-    return count_step(ProgramRequest.model_validate_json(asked))
+    return count_step(asked.model_copy(update={"device": DEVICE, "precision": precision}))
 
 
 def count_published(again: bool) -> None:
     """Count the steps of published.csv without a digest, or all `again`, and write one line a program."""
-    digests = read_digests(DIGESTS)
+    digests = read_digests()
     programs: dict[str, Any] = digests["programs"]
     lines = {line["program"]: line for line in read_rows(PUBLISHED) if "@" not in line["program"]}
     for key, line in lines.items():
@@ -83,7 +77,7 @@ def count_memory(again: bool) -> None:
     write_rows(MEMORY, lines)
 
 
-def write_rows(path: Path, lines: list[dict[str, str]]) -> None:
+def write_rows(path: Path, lines: list[dict[str, Any]]) -> None:
     """Write a CSV file."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, lines[0], lineterminator="\n")

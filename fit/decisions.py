@@ -4,40 +4,34 @@ The forecasts had their model left out of the fit. A comparison has one source, 
 its devices have the same batch, or each its largest, then per example. The pick has the least expected time or cost, by
 the same joint draws as a user's. Published times say what it loses. Next to it are rules that need no forecast.
 
-Today's prices make some comparisons trivial, so there are random markets, too: the price of a card is what its fitted
-speed is worth, times a random factor, as wide as providers' prices of a card in the sheet are. All authors have the
-same weight, of an author all sets of devices, in a set all comparisons.
+Today's prices make some comparisons trivial, so there are random markets: the price of a card is what its fitted speed
+is worth, times a random factor, as wide as providers' prices of a card in the sheet are. All authors have the same
+weight, of an author all sets of devices, in a set all comparisons.
 """
 
-import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fit.fitting import Fitted, Published, Row
 from fit.generated import DOCS
-from fit.validation import SURE, Forecasts, folds, left_out
+from fit.validation import Forecasts, folds, left_out
 from whichdevice.base.sheets.hardware import hardware_rows
-from whichdevice.decide.decide import DRAWS, LIKELY, NEAR
+from whichdevice.decide.decide import DRAWS, LIKELY, NEAR, SURE
 from whichdevice.forecast import joint
 
 RECORD = DOCS / "results" / "decisions.json"
 FEW = 2  # devices that a comparison has at least
 RIGHT = 0.03  # a pick is right where it is worse than the best by so much at most
-CONTRADICTS = 1.5  # a row so far (a factor) from what its neighbours say of it contradicts them
-TIER = 1.5  # devices whose times differ by less are of one tier
 MARKETS, SEED = 40, 1
 PRICE_ERRORS = (0.2, 0.3)  # log spreads of what a price is off by
 FOLDS, FEWER_FOLDS = 8, 4  # groups of models, each left out of the fitted speed of a card; of all there is
 Prices = Mapping[str, float]  # a number by device: USD an hour, or a speed
 HOLD = 1e-3  # rows: what a speed is held by to the bandwidth
-BINS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
-RULES = ("product", "peak", "bandwidth", "speed")  # by which a device is picked; all but the product need no forecast
 
 
 @dataclass(frozen=True)
@@ -51,22 +45,11 @@ class Case:
     true: np.ndarray  # [devices]: seconds an example
     draws: np.ndarray  # [devices, draws]: the forecast's
     rates: Mapping[str, np.ndarray]  # by rule, what it takes for the speed of a device
-    places: tuple[int, ...]  # among the forecasts
 
     @property
     def group(self) -> tuple[str, ...]:
         """The set that weighs as one in its source."""
         return (self.source, *sorted(self.devices))
-
-    def of(self, places: Sequence[int]) -> "Case":
-        """The comparison of some of its devices."""
-        chosen = list(places)
-        return replace(
-            self,
-            devices=tuple(self.devices[place] for place in chosen), true=self.true[chosen], draws=self.draws[chosen],
-            rates={rule: rate[chosen] for rule, rate in self.rates.items()},
-            places=tuple(self.places[place] for place in chosen),
-        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -93,7 +76,6 @@ class Decided:
     best: np.ndarray  # [markets]
     regrets: Mapping[str, np.ndarray]  # [markets] by rule, share of the best time or cost
     chances: np.ndarray  # [markets, devices]: that nothing is better by 5 %
-    true: np.ndarray  # [markets, devices]: whether nothing was
 
     @property
     def sure(self) -> np.ndarray:
@@ -141,7 +123,7 @@ def _case(found: Forecasts, name: str, places: tuple[int, ...], speeds: Sequence
         "speed": np.array([known.get(row.device, math.nan) for row in rows]),
     }
     devices = tuple(row.device for row in rows)
-    return Case(name, rows[0].author, devices, rows[0].mode, true, joint.draws(parts, DRAWS), rates, places)
+    return Case(name, rows[0].author, devices, rows[0].mode, true, joint.draws(parts, DRAWS), rates)
 
 
 def fitted_speeds(found: Forecasts) -> list[Prices]:
@@ -184,22 +166,15 @@ def decided(case: Case, markets: Markets) -> Decided:
     ]
     draws = prices.known[:, :, None] * (case.draws * np.exp(noise))
     chances = (draws <= draws.min(axis=1, keepdims=True) * (1 + NEAR)).mean(axis=2)
-    guesses = {rule: prices.known / rate for rule, rate in case.rates.items()} | {"product": draws.mean(axis=2)}
+    guesses = {"product": draws.mean(axis=2)} | {rule: prices.known / rate for rule, rate in case.rates.items()}
     picks = {rule: np.argmin(guess, axis=1) for rule, guess in guesses.items()}
     regrets = {rule: np.take_along_axis(over, pick[:, None], 1)[:, 0] for rule, pick in picks.items()}
-    return Decided(case, picks["product"], np.argmin(cost, axis=1), regrets, chances, over <= NEAR)
+    return Decided(case, picks["product"], np.argmin(cost, axis=1), regrets, chances)
 
 
 def no_prices(devices: Sequence[str]) -> Markets:
     """One market in which all cost the same: time decides."""
     return Markets(tuple(devices), np.ones((1, len(devices))), np.ones((1, len(devices))), np.zeros(len(devices)))
-
-
-def todays_prices(devices: Sequence[str]) -> Markets:
-    """The market of the price sheet, taken for exact."""
-    known = {device: market.usd_per_hour for device, market in _sheet(devices).items()}
-    prices = np.array([list(known.values())])
-    return Markets(tuple(known), prices, prices, np.zeros(len(known)))
 
 
 def random_markets(speeds: Mapping[str, float], error: float = 0.0, aware: bool = True) -> Markets:
@@ -230,18 +205,12 @@ def weights(made: Sequence[Decided]) -> np.ndarray:
 
 
 def figures(made: Sequence[Decided], by_source: bool = True) -> dict[str, Any]:
-    """Shares and regrets by rule, weighted; the product's calibration: stated chance, share of truth, devices."""
+    """Shares and regrets by rule, weighted; how often a pick is sure, and near the best then."""
     of_case = weights(made) if by_source else np.ones(len(made))
     markets = len(made[0].picks)
     weight = np.repeat(of_case, markets) / of_case.sum() / markets
-    regrets = {rule: np.concatenate([each.regrets[rule] for each in made]) for rule in RULES}
+    regrets = {rule: np.concatenate([each.regrets[rule] for each in made]) for rule in made[0].regrets}
     sure = np.concatenate([each.sure for each in made])
-    chances, true = (np.concatenate([getattr(each, name).ravel() for each in made]) for name in ("chances", "true"))
-    of_chance = np.concatenate(
-        [np.full(each.chances.size, its / each.chances.shape[1]) for each, its in zip(made, of_case, strict=True)]
-    )
-    inside = np.digitize(chances, BINS[1:-1])
-    bins = [inside == number for number in range(len(BINS) - 1) if (inside == number).any()]
     mean = {rule: float(regret @ weight) for rule, regret in regrets.items()}
     order = np.argsort(regrets["product"])
     upto = np.searchsorted(np.cumsum(weight[order]), 0.9)
@@ -250,54 +219,17 @@ def figures(made: Sequence[Decided], by_source: bool = True) -> dict[str, Any]:
     return {
         "comparisons": len(made),
         "sources": len({each.case.source for each in made}),
-        "sets": len({each.case.group for each in made}),
         "right": {rule: _share(regret <= RIGHT, weight) for rule, regret in regrets.items()},
         "regret": {rule: round(its, 4) for rule, its in mean.items()},
-        "skill": {rule: round(1 - mean["product"] / mean[rule], 3) for rule in RULES[1:] if mean[rule]},
+        "skill": {rule: round(1 - mean["product"] / mean[rule], 3) for rule in list(mean)[1:] if mean[rule]},
         "regret_90": round(float(regrets["product"][order][min(upto, len(order) - 1)]), 3),
         "regret_worst": round(float(regrets["product"].max()), 3),
         "words": {name: [_share(its, weight), _share(near[its], weight[its])] for name, its in words.items()},
-        "calibration": [
-            [_share(chances[its], of_chance[its]), _share(true[its], of_chance[its]), int(its.sum())] for its in bins
-        ],
     }
 
 
 def _share(values: Any, of: np.ndarray) -> float:
     return round(float(np.average(values, weights=of)), 3) if of.any() else 0.0
-
-
-def pairs_of_one_tier(every: Sequence[Case]) -> list[Case]:
-    """Each two devices of a comparison whose times differ by less than TIER."""
-    return [
-        case.of(two)
-        for case in every
-        for two in combinations(range(len(case.devices)), 2)
-        if abs(math.log(case.true[two[0]] / case.true[two[1]])) < math.log(TIER)
-    ]
-
-
-def contradictions(found: Forecasts, every: Sequence[Case]) -> list[str]:
-    """Rows whose published time is far from what the other devices of their comparison say, by the forecast."""
-    names = {}
-    for case in every:
-        logs = found.logs[list(case.places)]
-        for number, place in enumerate(case.places):
-            off = float(np.exp(logs[number] - np.median(np.delete(logs, number))))
-            if len(logs) > 2 and max(off, 1 / off) > CONTRADICTS:
-                row = found.rows[place]
-                names[place] = f"{row.device}, {case.name.partition(', ')[2]} ({case.source}): {off:.2f} × as long"
-    return sorted(names.values())
-
-
-def decisions(found: Mapping[str, Forecasts], test_set: Forecasts | None = None) -> dict[str, Any]:
-    """The scorecard of decisions by what was left out of the fit, and the rows that contradict others.
-
-    Trainings are also those of a test set that no fit has seen.
-    """
-    card: dict[str, Any] = {left: scored(forecasts, test_set) for left, forecasts in found.items()}
-    models = found["models"]
-    return card | {"contradict": contradictions(models, cases(models))}
 
 
 def strangers(published: Published, whole: Fitted) -> Forecasts:
@@ -307,21 +239,17 @@ def strangers(published: Published, whole: Fitted) -> Forecasts:
 
 
 def scored(found: Forecasts, test_set: Forecasts | None = None) -> dict[str, Any]:
-    """Figures of the comparisons by time, at today's prices and in random markets; of some kinds; at wrong prices."""
+    """The scorecard: by time, in random markets, and at wrong prices; trainings are also those that no fit has seen."""
     every, tested = cases(found), [] if test_set is None else cases(test_set, found.rows)
     speeds = speeds_of(found.rows, () if test_set is None else test_set.rows)
-    today, free, markets = todays_prices(tuple(speeds)), no_prices(tuple(speeds)), random_markets(speeds)
+    free, markets = no_prices(tuple(speeds)), random_markets(speeds)
     trained = [case for case in (*every, *tested) if case.mode == "train"]
-    by_time, at_random = ([decided(case, market) for case in every] for market in (free, markets))
+    by_time = [decided(case, free) for case in every]
     card = {
-        "time": figures(by_time) | {"worst": _worst(by_time)},
+        "time": figures(by_time) | {"worst": worst(by_time)},
         "time, trainings": figures([decided(case, free) for case in trained]),
-        "time, two of one tier": figures([decided(case, free) for case in pairs_of_one_tier(every)]),
-        "today's prices": figures([decided(case, today) for case in _priced(every, today.devices)]),
-        "random markets": figures(at_random),
+        "random markets": figures([decided(case, markets) for case in every]),
         "random markets, trainings": figures([decided(case, markets) for case in trained]),
-        "random markets, two of one tier": figures([decided(case, markets) for case in pairs_of_one_tier(every)]),
-        "random markets, all comparisons weigh the same": figures(at_random, by_source=False),
     }
     for error in PRICE_ERRORS:
         for aware in (True, False):
@@ -331,13 +259,7 @@ def scored(found: Forecasts, test_set: Forecasts | None = None) -> dict[str, Any
     return card
 
 
-def _priced(every: Sequence[Case], known: Sequence[str]) -> list[Case]:
-    """The comparisons of the devices that have a price."""
-    chosen = [[place for place, device in enumerate(case.devices) if device in known] for case in every]
-    return [case.of(places) for case, places in zip(every, chosen, strict=True) if len(places) >= FEW]
-
-
-def _worst(made: Sequence[Decided], number: int = 10) -> list[str]:
+def worst(made: Sequence[Decided], number: int = 10) -> list[str]:
     """The picks that lose most in the first market, in words."""
     lost = sorted(made, key=lambda its: -float(its.regrets["product"][0]))[:number]
     return [
@@ -346,8 +268,3 @@ def _worst(made: Sequence[Decided], number: int = 10) -> list[str]:
         for its in lost
         if its.regrets["product"][0] > 2 * NEAR
     ]
-
-
-def read_decisions() -> dict[str, Any]:
-    """The committed scorecard of decisions."""
-    return dict(json.loads(RECORD.read_text(encoding="utf-8")))

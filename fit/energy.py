@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fit.fitting import DATA
-from fit.generated import DOCS, percent, put_lines, table
-from fit.scores import Z80, each_left_out, spread_of
+from fit.generated import DOCS, SCORES, percent, put_lines, score_cells, table
+from fit.scores import each_left_out, score, spread_of
 from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.decide.energy import MAX_SHARE, POWER_CONSTANTS, terms
 from whichdevice.study.tables.base import read_rows
@@ -126,7 +126,7 @@ def main() -> None:
     weights = fitted(matrix_of(everything), np.array([run.share for run in everything]))
     constants = {"weights": [float(f"{weight:.5g}") for weight in weights], "log_sd": float(f"{log_sd:.4g}"), **ends}
     POWER_CONSTANTS.write_text(json.dumps(constants, indent=1) + "\n", encoding="utf-8")
-    put_lines(PAGE, "make forecasts", _page(everything, errors, Z80 * log_sd))
+    put_lines(PAGE, "make forecasts", _page(everything, errors, log_sd))
 
 
 def _ends(values: list[float]) -> list[float]:
@@ -134,26 +134,17 @@ def _ends(values: list[float]) -> list[float]:
     return [float(f"{end:.4g}") for end in np.quantile(values, [0.01, 0.99])]
 
 
-def _page(everything: Sequence[Run], errors: dict[str, tuple[np.ndarray, np.ndarray]], half: float) -> Iterator[str]:
-    """The generated part of the page; `half` is the log of the stated factor."""
-    rows = []
-    for name, logs in errors.items():
-        off, naive = np.abs(np.expm1(logs))
-        cells = [percent(float(number), 1) for number in (np.median(off), np.mean(off))]
-        ends = [percent(np.quantile(off, 0.9)), percent(np.mean(np.abs(logs[0]) <= half)), percent(np.median(naive), 1)]
-        rows.append([name, f"{len(off):,}", *cells, *ends])
-    heads = ("left out", "runs", "median error", "mean", "9 of 10 within", "stated 80 % held", "naive rule: median")
-    yield from table(heads, rows)
+def _page(everything: Sequence[Run], errors: dict[str, tuple[np.ndarray, np.ndarray]], sd: float) -> Iterator[str]:
+    """The generated part of the page; `sd` is the log spread that is stated."""
+    lines = []
+    for name, (logs, naive) in errors.items():
+        its = score(logs, sd, [KEYS[name](run) for run in everything])
+        lines.append([name, *score_cells(its), percent(score(naive)["median_error"])])
+    yield from table(("left out", *SCORES, "naive rule: median"), lines)
     yield from ("", "With models left out, by task and chip:", "")
-    groups = []
-    for task, chip in sorted({(run.task, run.chip) for run in everything}):
-        mine = [(run.task, run.chip) == (task, chip) for run in everything]
-        logs = errors["a model"][0][mine]
-        share = np.median([run.share for run, its in zip(everything, mine, strict=True) if its])
-        ends = [percent(np.median(np.abs(np.expm1(logs)))), percent(np.mean(np.abs(logs) <= half))]
-        groups.append([task, chip, sum(mine), f"{share:.2f}", *ends])
-    heads = ("task", "chip", "runs", "share of the board's watts, median", "median error", "held")
-    yield from table(heads, groups, words=2)
+    logs, groups = errors["a model"][0], np.array([f"{run.task} on {run.chip}" for run in everything])
+    lines = [[name, *score_cells(score(logs[groups == name], sd))] for name in sorted(set(groups))]
+    yield from table(("task and chip", *SCORES), lines)
 
 
 if __name__ == "__main__":

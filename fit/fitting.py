@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fit.residuals import TURNS, Columns, author_of, fit
+from fit.residuals import TURNS, Columns, fit
 from fit.robust import Point, robust_logs
 from whichdevice.base.errors import StudyError
 from whichdevice.base.sheets.hardware import hardware_rows
@@ -133,8 +133,8 @@ class Row:
 
     @property
     def author(self) -> str:
-        """Who measured it: several sources may be one's."""
-        return author_of(self.source_group)
+        """Who measured it: `dle_tf2_bert` and `dle_tf1_rn50` are one's."""
+        return self.source_group.partition("_")[0]
 
     @cached_property
     def at_peaks(self) -> Mapping[str, float]:
@@ -142,28 +142,29 @@ class Row:
         return at_peaks(self.work, self.peaks)
 
 
-def published_rows(published: Path = PUBLISHED, digests: Path = DIGESTS, traces: Path = TRACES) -> list[Row]:
+def published_rows() -> list[Row]:
     """Every published time with the work of its step; raises StudyError where a program or device is missing."""
-    programs = {key: Work.from_dict(digest) for key, digest in read_digests(digests)["programs"].items()}
+    programs = {key: Work.from_dict(digest) for key, digest in read_digests()["programs"].items()}
     hardware = hardware_rows()
     sheet = {name: Peaks.of(row) for name, row in hardware.items() if row.kind != "cpu" and row.mem_bw_gbs}
     rows = []
-    for line in read_rows(published):
+    for line in read_rows(PUBLISHED):
         try:
             program, _, of_batch = line["program"].partition("@")
             work, peaks = programs[program], sheet[line["device"]]
         except KeyError as error:
-            raise StudyError(f"{published.name}: {line['id']}: no {error.args[0]}; run `make forecasts`") from None
+            raise StudyError(f"{PUBLISHED.name}: {line['id']}: no {error.args[0]}; run `make forecasts`") from None
         model = f"{line['model']} {line['options'].replace('{}', '')} {line['sequence_length']}".strip()
         question = f"{model} {line['mode']} {line['precision']}"
         seconds, batch = float(line["step_ms"]) / 1e3, float(line["batch"] or 1)
         mode = line["mode"]
         if of_batch:
             work = work.scaled(batch / float(of_batch))
-        if is_slow_build(line["framework"], hardware[line["device"]].compute_capability):
+        framework, capability = SLOW_BUILD
+        if line["framework"].startswith(framework) and hardware[line["device"]].compute_capability == capability:
             work = work.with_slow_groups()
         rows.append(Row(line["source_group"], line["device"], seconds, batch, model, question, mode, work, peaks))
-    document = read_traces(traces)
+    document = read_gzip(TRACES)
     for source, _, number, software, device, batch, milliseconds, *bandwidth in document["rows"]:
         _, model, size, mode, precision, traced, works, _, *layout = document["questions"][number]
         work = summed_work(works[software], software, batch / traced)
@@ -171,11 +172,6 @@ def published_rows(published: Path = PUBLISHED, digests: Path = DIGESTS, traces:
         peaks = replace(sheet[device], bandwidth=bandwidth[0] * 1e9) if bandwidth else sheet[device]
         rows.append(Row(source, device, milliseconds / 1e3, batch, model, question, mode, work, peaks))
     return rows
-
-
-def is_slow_build(framework: str, compute_capability: str | None) -> bool:
-    """Return whether a published step ran without a fast kernel for grouped convolutions."""
-    return framework.startswith(SLOW_BUILD[0]) and compute_capability == SLOW_BUILD[1]
 
 
 def name_family(row: Row) -> str:
@@ -191,11 +187,6 @@ def is_blind(row: Row) -> bool:
     A family is blind where the first byte of its SHA-256 is a multiple of four.
     """
     return row.source_group == "timm" and hashlib.sha256(name_family(row).encode()).digest()[0] % 4 == 0
-
-
-def read_traces(path: Path = TRACES) -> dict[str, Any]:
-    """The committed work of PyTorch steps, and their published times."""
-    return read_gzip(path)
 
 
 def read_gzip(path: Path) -> Any:
@@ -220,9 +211,9 @@ def summed_work(items: Sequence[Sequence[Any]], software: Software, times: float
     return Work("gpu", tuple(whole), software=software).scaled(times)
 
 
-def read_digests(path: Path = DIGESTS) -> dict[str, Any]:
+def read_digests() -> dict[str, Any]:
     """The committed work of the published times' programs."""
-    return dict(json.loads(path.read_text(encoding="utf-8")))
+    return dict(json.loads(DIGESTS.read_text(encoding="utf-8")))
 
 
 @dataclass(frozen=True)
@@ -374,9 +365,7 @@ class Published:
             name: Design.of([rows[int(place)] for place in places], priors[name])
             for name, places in self.places.items()
         }
-        names = ("software", "family", "question", "source_group", "chip")
-        software, family, question, source, chip = ([getattr(row, name) for row in rows] for name in names)
-        self.columns = Columns(software, family, question, source, chip, [row.peaks.chip_class for row in rows])
+        self.columns = Columns(rows)
 
     def fit(self, chosen: np.ndarray | None = None, start: Fitted | None = None) -> Fitted:
         """Fit everything to the chosen rows [rows, of bool]; `start` fits nearly the same rows: variances are kept.

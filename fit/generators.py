@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from fit.fitting import DATA, read_priors
-from fit.generated import DOCS, percent, table, times
+from fit.generated import DOCS, percent, put_lines, table, times
 from fit.robust import Point, robust_logs
 from fit.scores import each_left_out, score, spread_of, weights_of
 from fit.serving import write_json
@@ -104,13 +104,12 @@ def main() -> None:
     chips = sorted({row.one.row.device for row in rows})
     write_json({"factors": factors, "chips": chips, "sd": spread}, GENERATOR_CONSTANTS)
     scores = {"a model": of_model, "a device": of_chip}
-    PAGE.write_text("\n".join(_page(rows, scores, others, new)) + "\n", encoding="utf-8")
+    put_lines(PAGE, "python -m fit.generators", _page(rows, scores, others, new))
 
 
 def _page(
     rows: Sequence[Row], scores: Mapping[str, np.ndarray], others: Sequence[Row], new: np.ndarray
 ) -> Iterator[str]:
-    yield INTRODUCTION.format(rows=len(rows), others=len(others))
     naive = percent(score(np.log([row.seconds / _naive(row) for row in rows]))["median_error"])
     cells = []
     for name, logs in scores.items():
@@ -133,15 +132,6 @@ def _naive(row: Row) -> float:
     made = row.one.model.work(row.one.steps, row.one.height, row.one.width)
     peak = Peaks.of(row.one.row, measured=False).operations["half"]
     return (work_of(made.call).operations * made.calls + work_of(made.decode).operations) / peak
-
-
-INTRODUCTION = """# Forecasts of images and videos against published times
-
-This page is made by `python -m fit.generators`. Kernels are traced on diffusers' own modules and timed as those of
-every PyTorch model; {rows} rows of ML.ENERGY (one H100 or B200, diffusers, 16 bits) fit five factors. {others} times of
-other people are in no fit; some are of a model or a chip that is. A time is off by 10 % when it is 1.1 times or 1 / 1.1
-of the published one. The naive rule is all operations over the sheet's peak.
-"""
 
 
 if __name__ == "__main__":

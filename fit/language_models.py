@@ -2,27 +2,27 @@
 
 fit/data/llm_published.csv has what others measured (llm-foundry, LitGPT, torchtune, torchtitan; 1 to 512 GPUs),
 fit/data/llm_digests.json the traces, each of one rank's batch: `on_gpus` adds what the ranks send each other.
-`make forecasts` traces what is missing; LitGPT's steps are traced with its own model, which needs, beside the project's
-packages and without dependencies of its own, `pip install --no-deps litgpt==0.3.1 lightning lightning-utilities
-torchmetrics`. Times are compared where a step's device, length and settings are known; memory
-where the step alone decides its peak (see `memory_rows`).
+`make forecasts` traces what is missing. LitGPT's steps were traced with its own model, by code that is in this file's
+history. Times are compared where a step's device, length and settings are known; published peaks are in
+memory_cases.csv.
 """
 
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from pydantic.dataclasses import dataclass
 
-from fit.fitting import DATA, read_lines, read_traces
+from fit.fitting import DATA, TRACES, read_gzip, read_lines
 from fit.traces import sums, write
+from whichdevice.base.errors import StudyError
 from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
-from whichdevice.forecast.torch.memory import RESERVE, ends, need
 from whichdevice.forecast.torch.several import accumulated, on_gpus
 from whichdevice.forecast.torch.trace import Step, Trace, trace_step
-from whichdevice.models.hugging_face import Configuration, configuration
+from whichdevice.models.hugging_face import configuration
 from whichdevice.models.tuning import Tuning
 
 LIBRARY = "language models"
@@ -32,7 +32,6 @@ DEVICES = {"H100 96 GB HBM2e, 2.4 TB/s, 500 W": "H100 SXM", "A100": "A100 SXM 80
 BANDWIDTH = {"H100 96 GB HBM2e, 2.4 TB/s, 500 W": 2400.0}  # GB/s, where it is not the sheet's
 LITGPT = "litgpt"
 ADAPTERS = {LITGPT: (8, "attention", 0.05), "torchtune": (8, "all", 0.0)}  # rank, layers, dropout of LoRA by source
-CHUNK = 128  # words whose loss LitGPT works out together
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ class Published:
     def trace(self) -> Trace:
         """The step of one rank, in 16 bits and alone."""
         if self.group == LITGPT:
-            return _litgpt_trace(self)
+            raise StudyError(f"{self.id}: LitGPT's steps were traced with its own model: see this file's history")
         return language_model_trace(self.model, self.tuning, self.batch, self.length or 0, self.group == "llm-foundry")
 
     def shared(self, trace: Trace) -> Trace:
@@ -125,8 +124,7 @@ def traced() -> Iterator[tuple[Published, Trace]]:
 @cache
 def read_digests() -> Mapping[str, Trace]:
     """The committed traces by program."""
-    programs = json.loads(DIGESTS.read_text(encoding="utf-8"))["programs"]
-    return {name: unpacked(digest) for name, digest in programs.items()}
+    return {name: unpacked(digest) for name, digest in json.loads(DIGESTS.read_text(encoding="utf-8")).items()}
 
 
 def write_digests() -> None:
@@ -135,8 +133,13 @@ def write_digests() -> None:
     compiled = {line.program for line in published() if line.software == "torch.compile"}
     known = {name: read_digests().get(name) or line.trace() for name, line in wanted.items()}
     digests = {name: packed(known[name], name in compiled) for name in sorted(wanted)}
-    rows = (f'  "{name}": {json.dumps(digest, separators=(",", ":"))}' for name, digest in digests.items())
-    DIGESTS.write_text('{\n "programs": {\n' + ",\n".join(rows) + "\n }\n}\n", encoding="utf-8")
+    write_lines(DIGESTS, digests)
+
+
+def write_lines(path: Path, digests: Mapping[str, Any]) -> None:
+    """Write one line a program."""
+    lines = (f' "{name}": {json.dumps(digest, separators=(",", ":"))}' for name, digest in digests.items())
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
 def unpacked(digest: Mapping[str, Any]) -> Trace:
@@ -173,18 +176,11 @@ def language_model_trace(
     model: str, tuning: Tuning, batch: int, length: int, loss_in_16_bits: bool, words_known: int | None = None
 ) -> Trace:
     """A step on sequences of `length`; transformers' own loss writes the scores of all words out in float32."""
+    import torch
+
     chosen = configuration(model)
     if words_known is not None:
         chosen = replace(chosen, fields={**chosen.fields, "vocab_size": words_known})
-    return configured_trace(chosen, model, tuning, batch, length, loss_in_16_bits)
-
-
-def configured_trace(
-    chosen: Configuration, model: str, tuning: Tuning, batch: int, length: int, loss_in_16_bits: bool
-) -> Trace:
-    """The same of a configuration, like the one that `model` names."""
-    import torch
-
     if chosen.kind == "gpt2":
         chosen = replace(chosen, fields={**chosen.fields, "n_positions": length})
 
@@ -200,70 +196,6 @@ def configured_trace(
         return module(input_ids=given, labels=given).loss
 
     return trace_step(Step(build, words, loss, tuning.optimizer_for, "bfloat16", chosen.layers), batch)
-
-
-def _litgpt_trace(line: Published) -> Trace:
-    """LoRA by LitGPT's own model: one fused layer of queries, keys and values, and a loss in chunks.
-
-    Lightning makes the model's output float32. bitsandbytes of 2023 kept the input of a 4-bit layer, and wrote its
-    weights out in float16 before it cast them.
-    """
-    import torch
-    from litgpt.lora import GPT, Config, mark_only_lora_as_trainable
-
-    from whichdevice.models.tuning import Linear4bit
-
-    def written_out(packed: Any, outputs: int, dtype: Any) -> Any:
-        pairs = packed.view(outputs, -1, 1)
-        return pairs.expand(-1, -1, 2).to(torch.half).view(outputs, -1).to(dtype)
-
-    class FourBits(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, x: Any, packed: Any, outputs: int) -> Any:
-            ctx.save_for_backward(x, packed)
-            ctx.outputs = outputs
-            return x @ written_out(packed, outputs, x.dtype).T
-
-        @staticmethod
-        def backward(ctx: Any, gradient: Any) -> Any:
-            return gradient @ written_out(ctx.saved_tensors[1], ctx.outputs, gradient.dtype), None, None
-
-    class Old4bit(Linear4bit):
-        weight = property(lambda self: self.packed)  # LitGPT asks for its device, and for the next
-        out_features = property(lambda self: self.outputs)
-
-        def forward(self, x: Any) -> Any:
-            product = FourBits.apply(x, self.packed, self.outputs)
-            return product if self.bias is None else product + self.bias
-
-    def build(*layers: int) -> Any:
-        rank, _, dropout = ADAPTERS[LITGPT]
-        fields = {"n_layer": layers[0]} if layers else {}
-        lora = {"lora_r": rank, "lora_alpha": 16, "lora_dropout": dropout, "lora_query": True, "lora_value": True}
-        module = GPT(Config.from_name(line.model.rpartition("/")[2], **lora, **fields)).to(torch.bfloat16)
-        mark_only_lora_as_trainable(module)
-        linear = [name for name, part in module.named_modules() if isinstance(part, torch.nn.Linear)]
-        for name in linear if line.tuning.method == "qlora" else ():
-            owner, _, last = name.rpartition(".")
-            held = Old4bit(module.get_submodule(name))
-            if line.weights == "nf4":  # four bytes a scale, which a step in 16 bits leaves as they are
-                held.scales, held.scales_of_scales = held.scales.int(), held.scales_of_scales[:0]
-            setattr(module.get_submodule(owner), last, held)
-        return module
-
-    def words(size: int) -> Any:
-        return torch.zeros(size, line.length or 0, dtype=torch.long)
-
-    def loss(module: Any, given: Any) -> Any:
-        chunks = [part.float() for part in module(given, lm_head_chunk_size=CHUNK)]
-        losses = [
-            torch.nn.functional.cross_entropy(scores.flatten(0, 1), targets.flatten(), reduction="none")
-            for scores, targets in zip(chunks, given.split(CHUNK, 1), strict=True)
-        ]
-        return torch.cat(losses).mean()
-
-    layers = configuration(line.model).layers
-    return trace_step(Step(build, words, loss, line.tuning.optimizer_for, "bfloat16", layers), line.batch)
 
 
 # Times
@@ -296,7 +228,7 @@ def timed_rows() -> Iterator[tuple[list[Any], list[Any]]]:
 
 def write_times() -> None:
     """Put the times and works of fit/data/llm_published.csv into fit/data/traces.json.gz, for its old ones."""
-    document = read_traces()
+    document = read_gzip(TRACES)
     places = [place for place, line in enumerate(document["questions"]) if line[0] != LIBRARY]
     number = {place: count for count, place in enumerate(places)}
     rows = [[*line[:2], number[line[2]], *line[3:]] for line in document["rows"] if line[2] in number]
@@ -305,34 +237,3 @@ def write_times() -> None:
         rows.append([*row[:2], len(questions), *row[3:]])
         questions.append(question)
     write(document | {"questions": questions, "rows": rows})
-
-
-# Memory
-
-
-def memory_rows() -> list[tuple[Published, Trace]]:
-    """Rows whose peak is that of a step as it is traced here: operation by operation and on one GPU.
-
-    Not those of two GPUs (LitGPT's peak is that of loading: it hardly grows with the batch), and not those with
-    selective checkpointing, or whose parts are on the host.
-    """
-    return [
-        (line, trace)
-        for line, trace in traced()
-        if line.software == "eager"
-        and line.gpus == 1
-        and (line.peak_gb or line.status == "oom")
-        and not line.method.startswith(("decode", "Adapter"))
-    ]
-
-
-def peak(line: Published, trace: Trace) -> float:
-    """Bytes that the source's number is of: LitGPT's is of tensors alone (torch.cuda.max_memory_allocated)."""
-    return trace.memory["peak"] if line.group == LITGPT else need(trace)
-
-
-def verdict(line: Published, trace: Trace) -> str:
-    """`fits`, `tight` or `does not fit`, on its device."""
-    available = (line.sheet.mem_bytes or (line.sheet.mem_gb or 0) * 2**30) - RESERVE
-    least, most = ends(need(trace))
-    return "fits" if most <= available else "does not fit" if least > available else "tight"

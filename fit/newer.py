@@ -11,7 +11,6 @@ other kernels, as people lived it.
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -20,9 +19,9 @@ from pydantic.dataclasses import dataclass
 
 from fit.fitting import DATA, read_lines
 from fit.generated import DOCS, put_lines, table
-from fit.language_models import packed, unpacked
+from fit.language_models import packed, unpacked, write_lines
 from whichdevice.forecast.targets import find_target
-from whichdevice.forecast.time_model import forecast_step
+from whichdevice.forecast.time_model import StepTime, forecast_step
 from whichdevice.forecast.torch.memory import RESERVE, need
 from whichdevice.forecast.torch.several import accumulated, on_gpus
 from whichdevice.forecast.torch.trace import Trace
@@ -30,7 +29,6 @@ from whichdevice.forecast.torch.trace import Trace
 PUBLISHED, DIGESTS = DATA / "newer_published.csv", DATA / "newer_digests.json"
 PAGE = DOCS / "reference" / "newer-trainings.md"
 MADE_BY = "python -m fit.newer"
-SCALE_BYTES, BLOCK = 4 - 127 / 128, 64  # what a scale in float32 takes more than one quantised itself; its weights
 
 
 @dataclass(frozen=True)
@@ -86,9 +84,7 @@ class Compared:
 
     line: Line
     peak_gb: float
-    step_s: float
-    low_s: float
-    high_s: float
+    step: StepTime
     parts: Mapping[str, float]
 
     @property
@@ -96,36 +92,18 @@ class Compared:
         """The forecast over the published peak."""
         return self.peak_gb / self.line.peak_gb if self.line.peak_gb else None
 
-    @property
-    def time_ratio(self) -> float | None:
-        """The forecast over the published time."""
-        return self.step_s / self.line.step_s if self.line.step_s else None
-
 
 def compared() -> list[Compared]:
     """Each published number whose step is traced, with its forecast."""
-    digests = read_digests()
-    return [_compared(line, digests[line.id]) for line in published() if line.id in digests]
-
-
-def _compared(line: Line, trace: Trace) -> Compared:
-    target = find_target(line.device, line.gpus)
-    if "scales in float32" in line.notes:
-        trace = _with_plain_scales(trace)
-    shared = on_gpus(accumulated(trace, line.accumulation), line.gpus, line.sharing, False, line.accumulation)  # type: ignore[arg-type]
-    step = forecast_step(shared.work, target.row, "train", line.gpus)
-    peak = need(shared) + (RESERVE if line.counter == "gpu" else 0.0)
-    return Compared(line, peak / 1e9, step.seconds, step.low, step.high, shared.memory)
-
-
-def _with_plain_scales(trace: Trace) -> Trace:
-    """A step whose 4-bit weights have their scales in float32."""
-    more = 2 * trace.memory["weights"] / BLOCK * SCALE_BYTES  # half a byte a weight
-    memory = {
-        name: nbytes + more if name in ("weights", "passes", "early", "late", "peak") else nbytes
-        for name, nbytes in trace.memory.items()
-    }
-    return replace(trace, memory=memory)
+    found, digests = [], read_digests()
+    for line in published():
+        if line.id in digests:
+            target, trace = find_target(line.device, line.gpus), accumulated(digests[line.id], line.accumulation)
+            shared = on_gpus(trace, line.gpus, line.sharing, False, line.accumulation)  # type: ignore[arg-type]
+            step = forecast_step(shared.work, target.row, "train", line.gpus)
+            peak = need(shared) + (RESERVE if line.counter == "gpu" else 0.0)
+            found.append(Compared(line, peak / 1e9, step, shared.memory))
+    return found
 
 
 @cache
@@ -141,8 +119,7 @@ def write_digests() -> None:
         if line.id not in known:
             print(line.id, flush=True)
             known[line.id] = line.trace()
-            lines = (f' "{name}": {json.dumps(packed(known[name]), separators=(",", ":"))}' for name in sorted(known))
-            DIGESTS.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+            write_lines(DIGESTS, {name: packed(known[name]) for name in sorted(known)})
     read_digests.cache_clear()
 
 
@@ -152,9 +129,10 @@ def rows(found: list[Compared]) -> Iterator[list[str]]:
         line = one.line
         on = f"{line.gpus} × {line.device}" if line.gpus > 1 else line.device
         memory = (_number(line.peak_gb), _number(one.peak_gb), _number(one.memory_ratio))
-        times = (_number(line.step_s), f"{_number(one.step_s)} [{_number(one.low_s)}–{_number(one.high_s)}]")
+        forecast = f"{_number(one.step.seconds)} [{_number(one.step.low)}–{_number(one.step.high)}]"
+        times = (_number(line.step_s), forecast, _number(one.step.seconds / line.step_s if line.step_s else None))
         note = line.notes if line.same_step else f"another step: {line.notes}"
-        yield [line.model, line.way, on, f"{note} ({line.source})", *memory, *times, _number(one.time_ratio)]
+        yield [line.model, line.way, on, f"{note} ({line.source})", *memory, *times]
 
 
 HEADS = ("model", "how", "on", "notes", "peak, GB", "forecast", "ratio", "step, s", "forecast", "ratio")

@@ -21,51 +21,36 @@ OUTLIER = 2.5  # spreads of a software's logs from their median; what is beyond 
 TURNS = 60  # of EM
 
 
-def author_of(source: str) -> str:
-    """Who measured a source: `dle_tf2_bert` and `dle_tf1_rn50` are one author's."""
-    return source.partition("_")[0]
-
-
 class Columns:
     """The groups that published times belong to, as a matrix of the levels that questions share."""
 
-    def __init__(
-        self,
-        software: Sequence[str],
-        family: Sequence[str],
-        question: Sequence[str],
-        source: Sequence[str],
-        chip: Sequence[str],
-        chip_class: Sequence[str],
-    ) -> None:
+    def __init__(self, rows: Sequence[Any]) -> None:
+        """Take fitting.py's rows."""
+        software = [row.software for row in rows]
         self.softwares = sorted(set(software))
-        self.chips = dict(zip(chip, chip_class, strict=True))
-        rows = [
+        self.chips = {row.chip: row.peaks.chip_class for row in rows}
+        levels = [
             [
-                ("centre", of),
-                ("family", its_family, of),
-                ("author", author_of(its_source), of),
-                ("source", its_source, of),
-                ("class", its_class),
-                ("chip", its_chip),
-                ("machine", its_source, its_chip),
+                ("centre", row.software),
+                ("family", row.family, row.software),
+                ("author", row.author, row.software),
+                ("source", row.source_group, row.software),
+                ("class", row.peaks.chip_class),
+                ("chip", row.chip),
+                ("machine", row.source_group, row.chip),
             ]
-            for of, its_family, its_source, its_chip, its_class in zip(
-                software, family, source, chip, chip_class, strict=True
-            )
+            for row in rows
         ]
-        self.names: list[tuple[str, ...]] = sorted({name for row in rows for name in row})
+        self.names: list[tuple[str, ...]] = sorted({name for row in levels for name in row})
         self.variances = [f"{name[0]}|{name[2]}" if name[0] in OF_SOFTWARE else name[0] for name in self.names]
         place = {name: number for number, name in enumerate(self.names)}
-        columns = [place[name] for row in rows for name in row]
-        starts = np.arange(0, len(columns) + 1, len(rows[0]))
+        columns = [place[name] for row in levels for name in row]
+        starts = np.arange(0, len(columns) + 1, len(levels[0]))
         self.design = csr_array((np.ones(len(columns)), columns, starts), (len(rows), len(place)))
-        asked = sorted(set(zip(software, question, strict=True)))
+        asked = sorted({(row.software, row.question) for row in rows})
         number = {name: place for place, name in enumerate(asked)}
-        self.source = np.unique(
-            np.array([f"{of} {one}" for of, one in zip(software, source, strict=True)]), return_inverse=True
-        )[1]
-        self.question = np.array([number[name] for name in zip(software, question, strict=True)])
+        self.source = np.unique([f"{row.software} {row.source_group}" for row in rows], return_inverse=True)[1]
+        self.question = np.array([number[row.software, row.question] for row in rows])
         order = {name: place for place, name in enumerate(self.softwares)}
         self.software = np.array([order[name] for name in software])
         self.software_of_question = np.array([order[name[0]] for name in asked])

@@ -43,9 +43,18 @@ def quantile(values: np.ndarray, share: float, weights: np.ndarray | None = None
     return float(np.quantile(values, share, weights=weights, method=method))
 
 
-def spread_of(logs: np.ndarray, groups: Sequence[Any] | None = None) -> float:
-    """Return the standard deviation whose 80 % interval holds 80 % of these; with `groups` each of one weight."""
-    return quantile(np.abs(logs), HELD, None if groups is None else weights_of(groups)) / Z80
+def spread_of(logs: np.ndarray, weights: np.ndarray | None = None) -> float:
+    """Return the standard deviation whose 80 % interval holds 80 % of these."""
+    return quantile(np.abs(logs), HELD, weights) / Z80
+
+
+def spread_of_others(logs: np.ndarray, groups: Sequence[Any], weights: np.ndarray | None = None) -> np.ndarray:
+    """Return the spread that the logs of all other groups say [rows]."""
+
+    def of_others(out: np.ndarray) -> np.ndarray:
+        return np.full(len(logs), spread_of(logs[~out], None if weights is None else weights[~out]))
+
+    return each_left_out(groups, of_others)
 
 
 def score(

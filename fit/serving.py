@@ -1,7 +1,7 @@
 """Constants of a server of language models, and how good its forecasts are: `python -m fit.serving`.
 
 fit/data/serving_published.csv has published servers: time of an output token and to the first one at so many requests
-at once; how InferenceX launched an engine (`streamed`, `waits`, `warm`) is in its repository at the date of each row.
+at once; how InferenceX launched an engine (`waits`, `warm`) is in its repository at the date of each row.
 serving_decode.csv has single users on desktop cards, Macs and CPUs. serving_tpu.csv has TPUs: the cookbook of
 sgl-project/sglang-jax, AI-Hypercomputer's tpu-recipes and jetstream-pytorch (benchmarks/summary.md), and pull requests
 47, 1135 and 3050 of vllm-project/tpu-inference. The factors of an iteration's classes of work are fitted by robust
@@ -24,7 +24,7 @@ from scipy.optimize import least_squares
 
 from fit.fitting import DATA, read_priors
 from fit.robust import Point, robust_logs
-from fit.scores import Z80, each_left_out, spread_of, weights_of
+from fit.scores import each_left_out, spread_of, weights_of
 from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
 from whichdevice.forecast.serving.queue import FIRST, Engines, Requests, simulate
 from whichdevice.forecast.serving.server import CONSTANTS, EACH_LAYER, Server, model_shape, paces
@@ -32,7 +32,7 @@ from whichdevice.models.served import WEIGHT_FORMATS, served_model
 from whichdevice.study.tables.base import read_rows
 
 PUBLISHED, DECODE, TPUS = (DATA / f"serving_{name}.csv" for name in ("published", "decode", "tpu"))
-PRIOR = read_priors()["server"]
+PRIOR, KERNELS = (read_priors()[name] for name in ("server", "kernels over Hopper's"))
 PACE_SD = 0.15  # log spread of what a chip, an engine and a format have beside a class of work
 NEW_PACE_SD = 0.6  # of those that only single users' rows are of
 PULL, ROBUST = 0.4, 0.1
@@ -65,7 +65,6 @@ class Row:
     era: str  # of an engine's older versions, their name; "" for those of 2026
     year: str = ""  # in which it was measured; "" where the source does not say
     watts: float | None = None  # of one GPU
-    streamed: float = 1  # tokens that are sent together
     waits: float = 0  # iterations after which the engine looks for new requests, or has waited for more of them
     warm: bool = True  # whether requests went before those that are timed
 
@@ -161,18 +160,21 @@ def published_rows() -> list[Row]:
         server = _server(line)
         if server.weights_bytes > server.usable / LEAST_USABLE:
             continue
-        scale = RANGE if line["source"] == "InferenceX" else 1.0
-        prompt, answer = (float(line[name] or 0) * scale for name in ("prompt", "answer"))
-        first, rate, watts = (_number(line[name]) for name in ("ttft_ms", "tokens_s", "watts"))
-        rows.append(
-            Row(
-                line["source"], line["kind"], server, line["published_as"], float(line["requests"] or 0),
-                prompt or PROMPTS[line["task"]], answer, float(line["tpot_ms"] or 0) / 1e3, first and first / 1e3,
-                rate, era_of(line), line["measured"][:4], watts, float(line["streamed"]), float(line["waits"]),
-                line["warm"] == "1",
-            )
-        )  # fmt: skip
+        rows.append(_row(line, server))
     return rows
+
+
+def _row(line: Mapping[str, str], server: Server) -> Row:
+    """A line of serving_published.csv or serving_tpu.csv."""
+    scale = RANGE if line["source"] == "InferenceX" else 1.0
+    prompt, answer = (float(line[name] or 0) * scale for name in ("prompt", "answer"))
+    first, rate, watts = (float(line.get(name) or 0) or None for name in ("ttft_ms", "tokens_s", "watts"))
+    return Row(
+        line["source"], line["kind"], server, line["published_as"], float(line["requests"] or 0),
+        prompt or PROMPTS[line["task"]], answer, float(line["tpot_ms"] or 0) / 1e3, first and first / 1e3, rate,
+        era_of(line), line["measured"][:4], watts, float(line.get("waits", 0)),
+        line.get("warm", "1") == "1",
+    )  # fmt: skip
 
 
 def _server(line: Mapping[str, str]) -> Server:
@@ -183,12 +185,10 @@ def _server(line: Mapping[str, str]) -> Server:
     )  # fmt: skip
 
 
-def _number(text: str) -> float | None:
-    return float(text) if text else None
-
-
 def era_of(line: Mapping[str, str]) -> str:
     """Return the name of an engine's older versions, which were slower; "" for those of 2026."""
+    if line["device"].startswith("TPU"):
+        return OLD_TPU if line["engine"] == "vllm" and "" < line["measured"] < "2025-10" else ""  # its rewrite
     old = line["version"].startswith(OLD_VERSIONS.get(line["engine"], "none")) or "" < line["measured"] < "2026"
     if line["source"] == "ML.ENERGY" or (line["engine"] == "vllm" and old):
         return OLD_VLLM
@@ -248,15 +248,9 @@ def tpu_rows() -> list[Row]:
     """Return servers of serving_tpu.csv: of those that say their tokens a second, the requests that were in flight."""
     rows = []
     for line in read_rows(TPUS):
-        seconds, rate = float(line["tpot_ms"]) / 1e3, float(line["tokens_s"] or 0)
-        requests = rate * seconds if line["kind"] == "server" else float(line["requests"])
-        old = OLD_TPU if line["engine"] == "vllm" and "" < line["measured"] < "2025-10" else ""  # before its rewrite
-        rows.append(
-            Row(
-                line["source"], line["kind"], _server(line), line["published_as"], requests, float(line["prompt"]),
-                float(line["answer"]), seconds, None, rate or None, old,
-            )
-        )  # fmt: skip
+        row = _row(line, _server(line))
+        requests = (row.rate or 0.0) * row.seconds if row.kind == "server" else row.requests
+        rows.append(replace(row, requests=requests))
     return rows
 
 
@@ -420,7 +414,7 @@ class Fitted:
         dense = self.chosen(lambda row: row.dense)
         kinds = {"dense": dense, "experts": ~dense}
         groups = np.array([str(GROUPS[new](row)) for row in self.rows])
-        rest = {kind: spread_of(self.missed[new][its], groups[its]) for kind, its in kinds.items()}
+        rest = {kind: spread_of(self.missed[new][its], weights_of(groups[its])) for kind, its in kinds.items()}
         known = {kind: spread_of(self.missed["server"][its]) for kind, its in kinds.items()}
         more = {kind: _beside(self.missed["model"][its], known[kind]) for kind, its in kinds.items()}
         whole = spread_of(self.missed["server"])
@@ -460,18 +454,6 @@ GROUPS: Mapping[str, Callable[[Row], object]] = {
 }
 
 
-def held(rows: Sequence[Row], missed: np.ndarray, group: Callable[[Row], object]) -> np.ndarray:
-    """Return which rows an 80 % interval holds that is as wide as the other groups' errors say."""
-    kinds = np.array([row.dense for row in rows])
-
-    def inside(out: np.ndarray) -> np.ndarray:
-        others = {dense: ~out & (kinds == dense) for dense in (True, False)}
-        sd = {dense: spread_of(missed[its if its.any() else ~out]) for dense, its in others.items()}
-        return np.abs(missed) <= Z80 * np.where(kinds, sd[True], sd[False])
-
-    return each_left_out([group(row) for row in rows], inside) > 0
-
-
 # The time to the first token
 
 
@@ -481,9 +463,8 @@ class FirstTokens:
 
     rows: Sequence[Row]
     simulated: np.ndarray  # seconds from arrival to the first token, on average
-    reading: np.ndarray  # seconds of the prompt alone
     token: np.ndarray  # seconds from token to token
-    more: np.ndarray  # [rows, 3] tokens that are sent together, iterations of waiting, and whether it is cold
+    more: np.ndarray  # [rows, 2] iterations of waiting, and whether it is cold
 
     @classmethod
     def of(cls, rows: Sequence[Row], constants: Mapping[str, Any]) -> "FirstTokens":
@@ -502,15 +483,14 @@ class FirstTokens:
             engines = Engines.of(servers, requests.tokens)
             full = engines.full_rate(requests)
             times = simulate(engines, np.ones(len(its)), requests, np.array([row.requests for row in its]))
-            for place, (row, server) in enumerate(zip(its, servers, strict=True)):
+            for place, row in enumerate(its):
                 rate = row.requests / ((row.first or 0.0) + row.answer * row.seconds)
                 if rate <= LOW * full[place]:
                     kept.append(row)
-                    alone = float(server.seconds(0.0, 0.0, prompt, prompt**2 / 2))
-                    more = (row.streamed, row.waits, float(not row.warm))
-                    columns.append((times.mean_ttft[place], alone, float(times.median_tpot[place]), *more))
+                    more = (row.waits, float(not row.warm))
+                    columns.append((times.mean_ttft[place], float(times.median_tpot[place]), *more))
         table = np.array(columns)
-        return cls(kept, *table[:, :3].T, table[:, 3:])
+        return cls(kept, *table[:, :2].T, table[:, 2:])
 
     @property
     def measured(self) -> np.ndarray:
@@ -520,10 +500,9 @@ class FirstTokens:
     def fit(self, chosen: np.ndarray) -> np.ndarray:
         """Return logs of seconds, times its reading and tokens after it, from the chosen rows.
 
-        Then of shares of the tokens that are sent together and of the iterations of waiting, and the seconds of a cold
-        start.
+        Then of the share of the iterations of waiting, and the seconds of a cold start.
         """
-        start = np.log([0.05, 1.3, 2.0, 0.1, 0.6, 0.02])  # a guess, of the weight of a row each
+        start = np.log([0.05, 1.3, 2.0, 0.6, 0.02])  # a guess, of the weight of a row each
 
         def misses(logs: np.ndarray) -> np.ndarray:
             return np.concatenate([(self.forecast(logs) - np.log(self.measured))[chosen], logs - start])
@@ -532,9 +511,9 @@ class FirstTokens:
 
     def forecast(self, logs: np.ndarray) -> np.ndarray:
         """Return log seconds to the first token [rows]."""
-        seconds, reading, tokens, streamed, waits, cold = np.exp(logs)
-        together, iterations, is_cold = self.more.T
-        after = tokens + streamed * together + waits * iterations
+        seconds, reading, tokens, waits, cold = np.exp(logs)
+        iterations, is_cold = self.more.T
+        after = tokens + waits * iterations
         return np.asarray(np.log(seconds + reading * self.simulated + after * self.token + cold * is_cold))
 
     @property
@@ -543,12 +522,12 @@ class FirstTokens:
         return np.array([f"{row.server.engine}, {row.source}" for row in self.rows])
 
     def constants(self) -> dict[str, dict[str, float]]:
-        """Return what a first token takes, by engine and source, of a server that sends each token as it is written."""
+        """Return what a first token takes, by engine and source, of a server as it is started by default."""
         kinds, found = self.kinds, {}
         for kind in sorted(set(kinds)):
-            seconds, reading, tokens, streamed, waits, _ = map(float, np.exp(self.fit(kinds == kind)))
+            seconds, reading, tokens, waits, _ = map(float, np.exp(self.fit(kinds == kind)))
             looks = float(kind.startswith("sglang"))  # after each iteration, by its default
-            found[kind] = dict(zip(FIRST, (seconds, reading, tokens + streamed + looks * waits), strict=True))
+            found[kind] = dict(zip(FIRST, (seconds, reading, tokens + looks * waits), strict=True))
         return found
 
     def left_out(self, group: Callable[[Row], object]) -> np.ndarray:
@@ -559,7 +538,8 @@ class FirstTokens:
             logs = np.zeros(len(kinds))
             for kind in set(kinds[out]):
                 its, others = out & (kinds == kind), ~out & (kinds == kind)
-                forecast = self.forecast(self.fit(others if others.any() else its))
+                alike = ~out & np.char.startswith(kinds, kind.partition(",")[0])  # of the engine by other sources
+                forecast = self.forecast(self.fit(others if others.any() else alike))
                 logs[its] = (np.log(self.measured) - forecast)[its]
             return logs
 
@@ -585,7 +565,8 @@ def main() -> None:
     nothing = {"seconds": 0.0, "reading": 1.0, "tokens": 1.0}
     constants = {"servers": servers.constants({"other": {"seconds": 0.0, "reading": 1.0, "tokens": 0.0}})}
     factors = constants["servers"]["factors"]
-    factors |= {name: times * factors[f"{name.rpartition(' of ')[0]} of Hopper"] for name, times in KERNELS.items()}
+    for name, (times, _) in KERNELS.items():
+        factors[name] = times * factors[f"{name.partition(' of ')[0]} of Hopper"]
     first = FirstTokens.of(rows, constants)
     found = first.constants()
     by_engine = {engine: found[kind] for engine, kind in FIRST_TOKENS.items()}
@@ -600,20 +581,6 @@ def main() -> None:
     constants["tpu"]["sd"]["first token"] = spread["first token"]  # nothing published tests it
     write_json(constants, CONSTANTS)
     write_page(servers, single, tpus, first, every, {name: int(its.sum()) for name, its in left_out.items()})
-
-
-# Chips without published servers: products and reads of weights by the measured kernels of ai-dynamo/aiconfigurator,
-# over those of an H100 and H200 (medians of large products, and of products with at most 16 rows).
-KERNELS = {
-    "half products of Ampere": 0.92,
-    "bandwidth of Ampere": 1.11,
-    "half products of Ada": 1.33,
-    "fp8 products of Ada": 1.25,
-    "bandwidth of Ada": 0.98,
-    "half products of Blackwell RTX": 0.97,
-    "fp8 products of Blackwell RTX": 0.82,
-    "bandwidth of Blackwell RTX": 0.86,
-}
 
 
 def write_json(document: Mapping[str, Any], path: Path) -> None:

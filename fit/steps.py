@@ -1,20 +1,22 @@
 """Published training steps of whole systems, TPUs and GPUs, and the work of their programs: `python -m fit.steps`.
 
 fit/data/steps.csv has a row for each: MLPerf Training 0.5 to 0.7, DAWNBench, tables of JAX libraries; `batch` is of all
-devices together. fit/data/step_programs.json.gz has the counted work of one device, for a few
-batches; at another batch each kernel does so many times as much. Devices that train together exchange their gradients.
+devices together. step_programs.csv names their programs, step_programs.json.gz has the counted work of one device, for
+a few batches; at another batch each kernel does so many times as much. Devices that train together exchange gradients.
 """
 
 import gzip
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from pydantic.dataclasses import dataclass
+
 from fit.counts import count_of, request
-from fit.fitting import DATA, Row, read_gzip
+from fit.fitting import DATA, Row, read_gzip, read_lines
 from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
 from whichdevice.base.sheets.tpus import devices_of
 from whichdevice.forecast import tpu
@@ -22,34 +24,8 @@ from whichdevice.forecast.time_model import Peaks
 from whichdevice.forecast.work import Item, Work
 from whichdevice.study.tables.base import read_rows
 
-STEPS, PROGRAMS = DATA / "steps.csv", DATA / "step_programs.json.gz"
+STEPS, NAMED, PROGRAMS = (DATA / name for name in ("steps.csv", "step_programs.csv", "step_programs.json.gz"))
 GRADIENT = 4  # bytes of a parameter's
-
-
-@dataclass(frozen=True)
-class Program:
-    """A step's program: a workload or file of fit/, and at which batches it is counted."""
-
-    module: str
-    batches: tuple[int, ...]
-    length: int | None = None
-    precision: str = "mixed_bfloat16"
-    options: Mapping[str, Any] | None = None
-
-
-BASE = {"width": 768, "heads": 12, "feedforward": 3072, "head": "span"}
-MODELS: Mapping[str, Program] = {
-    "resnet": Program("resnet50", (32, 128)),
-    "resnet float32": Program("resnet50", (32,), precision="float32"),
-    "ssd": Program("compiled/ssd.py", (4, 16, 64)),
-    "gnmt": Program("compiled/gnmt.py", (16, 128), 32),
-    "transformer": Program("compiled/transformer.py", (2, 16), 256, options={"layers": 6}),
-    "bert": Program("compiled/bert.py", (4, 32), 512, options={"masked": 76, "layers": 24}),
-    "bert base": Program("compiled/bert.py", (4,), 128, "float32", BASE | {"layers": 12}),
-    "mnist_cnn": Program("mnist_cnn", (32, 1024), precision="float32"),
-    "fashion_cnn": Program("fashion_cnn", (64, 512), precision="float32"),
-    "weather_gru": Program("weather_gru", (32, 256), precision="float32"),
-}
 # Sources whose times hold more than steps on the device: TPUs that are fed over a network; start, compilation and input
 # of a script of minutes. They say nothing of the chip, but which system to take.
 NOT_ALONE = ("colab", "hugging face")
@@ -62,11 +38,16 @@ class Step:
     source_group: str
     question: str
     program: str
-    products: str
     device: str
     chips: int
     batch: float
-    seconds: float
+    step_ms: float
+    products: str = ""
+
+    @property
+    def seconds(self) -> float:
+        """The time of a step."""
+        return self.step_ms / 1e3
 
     @property
     def devices(self) -> int:
@@ -106,13 +87,7 @@ def sheet() -> Mapping[str, HardwareRow]:
 
 def read_steps() -> list[Step]:
     """Every published step."""
-    return [
-        Step(
-            line["source_group"], line["question"], line["program"], line["products"], line["device"],
-            int(line["chips"]), float(line["batch"]), float(line["step_ms"]) / 1e3,
-        )
-        for line in read_rows(STEPS)
-    ]  # fmt: skip
+    return read_lines(Step, STEPS)
 
 
 def work_of(program: str, side: str, batch: float, devices: int) -> Work:
@@ -147,15 +122,15 @@ def read_programs() -> dict[str, Any]:
 def main() -> None:
     """Count the steps that are missing; `--rebuild` counts all anew."""
     made: dict[str, Any] = {} if "--rebuild" in sys.argv or not PROGRAMS.exists() else dict(read_programs())
-    for name, program in MODELS.items():
-        for batch in program.batches:
+    for line in read_rows(NAMED):
+        name, length, options = line["name"], int(line["length"] or 0) or None, json.loads(line["options"] or "{}")
+        for batch in line["batches"].split():
             known = made.setdefault(name, {"parameters": 0, "batches": {}})
-            if str(batch) not in known["batches"]:
+            if batch not in known["batches"]:
                 print(name, batch, flush=True)
-                asked = request(program.module, program.precision, batch, "train", program.options, program.length)
-                count = count_of(asked)
+                count = count_of(request(line["module"], line["precision"], int(batch), "train", options, length))
                 known["parameters"] = round(count.gradients / GRADIENT)
-                known["batches"][str(batch)] = {"gpu": count.sizes[0].gpu, "tpu": count.sizes[0].tpu}
+                known["batches"][batch] = {"gpu": count.sizes[0].gpu, "tpu": count.sizes[0].tpu}
                 PROGRAMS.write_bytes(gzip.compress(json.dumps(made, separators=(",", ":")).encode(), mtime=0))
 
 

@@ -2,7 +2,7 @@
 
     python -m fit.test_set     # the table of docs/results/test-set.md, from the committed traces
 
-Language models' steps that are missing are traced then; the other three are in the history of this file.
+The steps were traced for this table, by code that is in this file's history.
 No row is in the fit or in a choice of the model. `compared` says how: `level` where the product describes the step;
 `ratio` where only cards can be compared with each other, as the code is tuned by hand, is in FP8, or shares a layer
 over GPUs: the nearest thing to forecast is a compiled step, without the host. What cannot be described has its reason.
@@ -18,7 +18,7 @@ import numpy as np
 from pydantic.dataclasses import dataclass
 
 from fit.fitting import DATA, Row, read_lines, summed_work
-from fit.generated import DOCS, percent, table
+from fit.generated import DOCS, percent, put_lines, table, times
 from fit.scores import score
 from fit.validation import Forecasts
 from whichdevice.base.sheets.hardware import hardware_rows
@@ -94,30 +94,6 @@ def work_of(line: Line) -> Work:
     return summed_work(program[software], software, line.batch / program["size"])
 
 
-def write_digests() -> None:
-    """Trace the steps that are missing, and write one line a step."""
-    names = sorted({line.program for line in lines() if line.compared})
-    found = {name: programs().get(name) or traced(name) for name in names}
-    rows = (f'  "{name}": {json.dumps(its, separators=(",", ":"))}' for name, its in found.items())
-    DIGESTS.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
-    programs.cache_clear()
-
-
-def traced(program: str) -> dict[str, Any]:
-    """Examples and work of a language model's step: `model, method, n x length[, checkpointing][, words]`."""
-    from fit.language_models import language_model_trace
-    from fit.traces import sums
-    from whichdevice.models.tuning import Tuning
-
-    print(program, flush=True)
-    model, method, shape, *more = program.split(", ")
-    size, length = map(int, shape.split(" x "))
-    words = next((int(each.split()[0]) for each in more if each.endswith("words")), None)
-    tuning = Tuning(method, 16, "all", 0.0, "checkpointing" in more)  # type: ignore[arg-type]
-    trace = language_model_trace(model, tuning, size, length, False, words)
-    return {"size": size, "eager": sums(trace.work), "torch.compile": sums(trace.fused)}
-
-
 def scored() -> list[Scored]:
     """The forecast of every line that can be described."""
     sheet = hardware_rows()
@@ -153,65 +129,48 @@ def as_forecasts() -> Forecasts:
     return Forecasts(rows, np.log([its.ratio for its in found]), *columns)
 
 
-def report() -> str:
-    """The page: levels, ratios over REFERENCE, and what cannot be described."""
+def report() -> dict[str, list[str]]:
+    """The parts of the page: levels, ratios over REFERENCE, and what cannot be described."""
     found = scored()
     levels, over = [its for its in found if its.line.compared == "level"], list(ratios(found))
-    off = score(np.log([its.ratio for its in levels]))["median_error"]
-    errors = np.abs(np.log([forecast / published for _, published, forecast in over]))
+    its = score(np.log([one.ratio for one in levels])) | {"inside": sum(one.inside for one in levels)}
+    errors = score(np.log([forecast / published for _, published, forecast in over]))
     described: dict[tuple[str, ...], list[str]] = {}
     for line in lines():
         if not line.compared:
             devices = described.setdefault((line.source_group, line.program, line.reason), [])
             devices += [line.device] if line.device not in devices else []
-    times = (
+    rows = (
         [
-            its.line.source_group, its.line.device, its.line.program, f"{1e3 * its.line.seconds:.4g}",
-            f"{1e3 * its.forecast:.4g}", f"{its.ratio:.2f}", "yes" if its.inside else "no",
+            one.line.source_group, one.line.device, one.line.program, f"{1e3 * one.line.seconds:.4g}",
+            f"{1e3 * one.forecast:.4g}", f"{one.ratio:.2f}", "yes" if one.inside else "no",
         ]
-        for its in levels
+        for one in levels
     )  # fmt: skip
     of_cards = (
-        [its.line.device, its.line.program, f"{true:.2f}", f"{ours:.2f}", f"{ours / true:.2f}"]
-        for its, true, ours in over
+        [one.line.device, one.line.program, f"{true:.2f}", f"{ours:.2f}", f"{ours / true:.2f}"]
+        for one, true, ours in over
     )
     others = ([group, program, ", ".join(devices), why] for (group, program, why), devices in described.items())
     heads = ("published by", "device", "step", "ms an example", "forecast", "published / forecast", "inside")
-    parts = (
-        TITLE, TIMES.format(levels=len(levels), off=percent(off), inside=sum(its.inside for its in levels)),
-        *table(heads, times, words=3),
-        RATIOS.format(over=len(over), worst=np.exp(errors.max()), middle=percent(np.expm1(np.median(errors)))),
-        *table(("device", "step", "published", "forecast", "forecast / published"), of_cards, words=2),
-        "\n## What cannot be described\n",
-        *table(("published by", "what", "devices", "why"), others, words=4),
-    )  # fmt: skip
-    return "\n".join(parts) + "\n"
+    return {
+        "times": [f"{_off(its)}; {its['inside']} are inside.", "", *table(heads, rows, words=3)],
+        "ratios": [
+            f"{_off(errors)}.", "",
+            *table(("device", "step", "published", "forecast", "forecast / published"), of_cards, words=2),
+        ],
+        "reasons": list(table(("published by", "what", "devices", "why"), others, words=4)),
+    }  # fmt: skip
 
 
-TITLE = """<!-- Generated by `make forecasts` -->
-
-# A test set that nobody fits
-
-Published trainings of which no row is in the fit, or in any choice of the model. `make forecasts` writes
-this page; `fit/data/test_set.csv` has every line with its source.
-"""
-TIMES = """## Times
-
-{levels} published times of fine-tuning: the median error is {off}, and {inside} of {levels} are inside of the stated
-80 % interval.
-"""
-RATIOS = f"""
-## MLPerf: times over an {REFERENCE}'s
-
-Code tuned by hand, much of it in FP8: only cards are compared, by forecasts in 16 bits. The worst of {{over}} ratios is
-off by × / ÷ {{worst:.2f}}, the median by {{middle}}.
-"""
+def _off(its: Mapping[str, float]) -> str:
+    return f"The median of {its['rows']} is {percent(its['median_error'])} off, 80 % are within {times(its['within'])}"
 
 
 def main() -> None:
-    """Write the page."""
-    write_digests()
-    PAGE.write_text(report(), encoding="utf-8")
+    """Write the parts of the page."""
+    for name, lines_of in report().items():
+        put_lines(PAGE, f"python -m fit.test_set, {name}", lines_of)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ import numpy as np
 
 from fit.counts import count_of, request
 from fit.fitting import DATA, Published, Row, constants_of, read_gzip, write
-from fit.kinds import kinds, write_kinds, write_page
+from fit.kinds import KINDS, kinds, write_page
 from fit.scores import Z80, each_left_out, rounded, score
 from fit.steps import read_steps
 from fit.validation import LEFT_OUT, Forecasts, Group, left_out, models_left_out, widened, widths
@@ -156,7 +156,7 @@ def main() -> None:
     write({**read_constants(), **constants}, CONSTANTS)
     write({**read_scorecard(), **card}, SCORECARD)
     decided = kinds(steps["models"])
-    write_kinds(decided)
+    write(decided, KINDS)
     write_page(steps, card, decided)
 
 

@@ -10,7 +10,7 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from fit.fitting import TRACES, read_traces
+from fit.fitting import TRACES, read_gzip
 from whichdevice.forecast.work import Work
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def main() -> None:
 
     from whichdevice.forecast.torch.trace import trace_step
 
-    document, wanted = read_traces(), set(sys.argv[1:])
+    document, wanted = read_gzip(TRACES), set(sys.argv[1:])
     for question in document["questions"]:
         library, model, size, mode, precision, batch, _, _, *layout = question
         if library == LIBRARY and (not wanted or model in wanted):

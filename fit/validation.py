@@ -7,18 +7,18 @@ forecast: single times, ratios of two devices, and which of two is faster.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
+from operator import attrgetter
 
 import numpy as np
-from scipy.special import ndtr
 
 from fit.fitting import Fitted, Published, Row, host_times, is_blind, name_family
 from fit.scores import each_left_out, rounded, score
-from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast.joint import Card, interval, read_scorecard, residual, widened_by
-from whichdevice.forecast.time_model import LAUNCH_SD, Peaks
+from whichdevice.forecast.time_model import LAUNCH_SD
 
-SURE = 0.9  # chance from which on a comparison counts as decided
 Group = Callable[[Row], str]
+AUTHOR = attrgetter("author")
 
 
 @dataclass(frozen=True)
@@ -97,59 +97,22 @@ def folds(rows: Sequence[Row], number: int) -> Group:
     return lambda row: place[row.model]
 
 
-@dataclass(frozen=True)
-class Pairs:
-    """Pairs of chips on the same question, software and source: log ratios of time an example, and the spread."""
-
-    published: np.ndarray
-    forecast: np.ndarray
-    sd: np.ndarray
-
-    @property
-    def decided(self) -> np.ndarray:
-        """Return whether the chance of either to be faster is SURE at least."""
-        return np.asarray(ndtr(np.abs(self.forecast) / self.sd) >= SURE)
-
-    @property
-    def figures(self) -> dict[str, float]:
-        """How far ratios are off, how many are decided, and of these wrong; the time that is lost."""
-        its = rounded(score(self.published - self.forecast, self.sd))
-        card = {"pairs": its["rows"]} | {f"ratio_{name}": its[name] for name in ("within", "stated", "held")}
-        card |= {"decided": round(float(self.decided.mean()), 3), "wrong": round(self.wrong, 3)}
-        return card | {"regret": round(self.regret, 4)}
-
-    @property
-    def wrong(self) -> float:
-        """Share of the decided pairs whose other device was faster."""
-        decided = self.decided
-        return (
-            float(np.mean(np.sign(self.forecast) != np.sign(self.published), where=decided)) if decided.any() else 0.0
-        )
-
-    @property
-    def regret(self) -> float:
-        """Mean share of time lost by taking the forecast's faster device of every pair, decided or not."""
-        lost = np.where(np.sign(self.forecast) != np.sign(self.published), np.abs(self.published), 0.0)
-        return float(np.expm1(lost).mean())
-
-
-def pairs(forecasts: Forecasts) -> Pairs:
-    """Every pair of different chips on the same question, software and source."""
+def ratios(forecasts: Forecasts) -> dict[str, float]:
+    """How far ratios of two different chips are off, on the same question, software and source."""
     groups: dict[tuple[str, str, str], list[int]] = {}
     for place, row in enumerate(forecasts.rows):
         groups.setdefault((row.software, row.source_group, row.question), []).append(place)
-    published, forecast, sd = [], [], []
-    for places in groups.values():
-        for number, a in enumerate(places):
-            for b in places[:number]:
-                one, other = forecasts.rows[a], forecasts.rows[b]
-                if one.chip == other.chip:
-                    continue
-                ratio = math.log(one.seconds / one.batch / (other.seconds / other.batch))
-                published.append(ratio)
-                forecast.append(ratio - forecasts.logs[a] + forecasts.logs[b])
-                sd.append(math.hypot(forecasts.sd_own[a], forecasts.sd_own[b]))
-    return Pairs(np.array(published), np.array(forecast), np.array(sd))
+    two = [
+        pair
+        for places in groups.values()
+        for pair in combinations(places, 2)
+        if forecasts.rows[pair[0]].chip != forecasts.rows[pair[1]].chip
+    ]
+    if len(two) < FEW_PAIRS:
+        return {}
+    a, b = np.array(two).T
+    its = rounded(score(forecasts.logs[a] - forecasts.logs[b], np.hypot(forecasts.sd_own[a], forecasts.sd_own[b])))
+    return {"pairs": its["rows"]} | {f"ratio_{name}": its[name] for name in ("within", "stated", "held")}
 
 
 def widths(forecasts: Forecasts, chosen: np.ndarray | None = None, least: float = 1.0) -> dict[str, dict[str, float]]:
@@ -203,9 +166,6 @@ LEFT_OUT: Mapping[str, Callable[[Sequence[Row]], Group]] = {
 }
 
 
-IMAGES_WITH_ATTENTION = ("attention on patches", "convolutions and attention")
-
-
 def fair_test(
     published: Published, whole: Fitted, models: Forecasts, strangers: Forecasts, look: bool
 ) -> dict[str, dict[str, float]]:
@@ -214,63 +174,32 @@ def fair_test(
     `strangers` are forecast without model, chip and author. Blind families are forecast anew with `look` alone; their
     figures stay those of the scorecard else.
     """
-    rows = published.rows
-    author, family = (lambda row: row.author), name_family
-    of_images = published.device_bound & ~published.blind
-    of_images &= np.array([row.family.removesuffix(" in training") in IMAGES_WITH_ATTENTION for row in rows])
     before = read_scorecard().get("fair test", {})
     figures = {name: values for name, values in before.items() if name.startswith("families")}
-    tests: list[tuple[str, Forecasts, Group, bool]] = []
+
+    def of_gpus(forecasts: Forecasts, group: Group) -> Forecasts:
+        return widened(forecasts, group, models).of(lambda row: row.peaks.platform == "gpu")
+
     if look:
-        unseen = published.device_bound & published.blind
-        tests.append(("families", left_out(published, lambda row: str(is_blind(row)), whole, unseen), family, False))
-    tests += [
-        ("an author", left_out(published, author, whole), author, True),
-        ("an author, a chip and a model", strangers, author, True),
-        ("vision transformers", left_out(published, family, whole, of_images), family, False),
-    ]
-    for name, forecasts, group, weighs in tests:
-        gpus = widened(forecasts, group, models).of(lambda row: row.peaks.platform == "gpu")
-        if weighs:
-            figures[f"{name}|all"] = gpus.figures(group, weighs)
-        else:
-            softwares = sorted({row.software for row in gpus.rows})
-            figures |= {f"{name}|{software}": gpus.of_software(software).figures() for software in softwares}
+        unseen = left_out(published, lambda row: str(is_blind(row)), whole, published.device_bound & published.blind)
+        gpus = of_gpus(unseen, name_family)
+        for software in sorted({row.software for row in gpus.rows}):
+            figures[f"families|{software}"] = gpus.of_software(software).figures()
+    tests = {"an author": left_out(published, AUTHOR, whole), "an author, a chip and a model": strangers}
+    for name, forecasts in tests.items():
+        figures[f"{name}|all"] = of_gpus(forecasts, AUTHOR).figures(AUTHOR, weighs=True)
     return figures | layouts(models)
 
 
-def measured_chips(published: Published, models: Forecasts, chips: Forecasts) -> dict[str, dict[str, float]]:
-    """How chips that were left out are forecast with the rates that somebody measured, and by their sheets alone.
+def measured_chips(chips: Forecasts) -> dict[str, dict[str, float]]:
+    """How chips that were left out are forecast: those with rates that somebody measured, and the others.
 
-    `chips` are the forecasts without each chip; of the chips with measured rates both are of the same rows. Each chip
-    has the same weight.
+    Each chip has the same weight.
     """
-    chip = LEFT_OUT["a chip"](published.rows)
-    by_sheet = Published(by_their_sheets(published.rows))
-    measured = np.array([bool(row.peaks.measured) for row in published.rows])
-    wanted = published.device_bound & ~published.blind & measured
-    sheets = widened(left_out(by_sheet, chip, by_sheet.fit(), wanted), chip, models)
-    known = chips.of(lambda row: bool(row.peaks.measured))
-    others = chips.of(lambda row: row.peaks.platform == "gpu" and not row.peaks.measured)
-    return {
-        f"{name}|all": forecasts.figures(lambda row: row.chip, weighs=True)
-        for name, forecasts in (
-            ("a measured chip", known),
-            ("a measured chip by its sheet", sheets),
-            ("a chip that nobody measured", others),
-        )
-    }
-
-
-def by_their_sheets(rows: Sequence[Row]) -> list[Row]:
-    """The same times as if nobody had measured a device's rates; a memory that a source names stays."""
-    hardware = hardware_rows()
-    devices = {row.device for row in rows}
-    usual, plain = ({name: Peaks.of(hardware[name], measured) for name in devices} for measured in (True, False))
-    return [
-        row if row.peaks.bandwidth != usual[row.device].bandwidth else replace(row, peaks=plain[row.device])
-        for row in rows
-    ]
+    gpus = chips.of(lambda row: row.peaks.platform == "gpu")
+    measured, others = gpus.of(lambda row: bool(row.peaks.measured)), gpus.of(lambda row: not row.peaks.measured)
+    tests = {"a measured chip": measured, "a chip that nobody measured": others}
+    return {f"{name}|all": found.figures(attrgetter("chip"), weighs=True) for name, found in tests.items()}
 
 
 def layouts(models: Forecasts) -> dict[str, dict[str, float]]:
@@ -286,9 +215,9 @@ def layouts(models: Forecasts) -> dict[str, dict[str, float]]:
             first = places.get((*others, question.removesuffix(LAYOUT_NAME)))
             if question.endswith(LAYOUT_NAME) and first is not None and models.rows[place].mode == mode:
                 pairs.append((place, first))
-        ratios = np.array([models.logs[last] - models.logs[first] for last, first in pairs])
-        if len(ratios):
-            figures[f"channels last over first|{mode}"] = rounded(score(ratios))
+        logs = np.array([models.logs[last] - models.logs[first] for last, first in pairs])
+        if len(logs):
+            figures[f"channels last over first|{mode}"] = rounded(score(logs))
     return figures
 
 
@@ -317,10 +246,7 @@ def scorecard(forecasts: Mapping[str, Forecasts]) -> Card:
         for name, every in forecasts.items():
             chosen = every.of_software(software)
             if chosen.rows:
-                two = pairs(chosen)
-                cards[name] = chosen.figures(LEFT_OUT[name](chosen.rows)) | (
-                    two.figures if len(two.sd) >= FEW_PAIRS else {}
-                )
+                cards[name] = chosen.figures(LEFT_OUT[name](chosen.rows)) | ratios(chosen)
         card[software] = cards
     return card
 
@@ -329,16 +255,14 @@ SMALL = 5e-3  # seconds
 FEW_PAIRS = 10  # below, nothing is stated of ratios
 
 
-def small_steps(
-    published: Published, whole: Fitted, softwares: Sequence[str] = ("eager", "torch.compile"), limit: float = SMALL
-) -> dict[str, float]:
+def steps_that_wait(published: Published, whole: Fitted) -> dict[str, dict[str, float]]:
     """How forecasts do where the host may decide: error, stated width, share of intervals that held.
 
-    Steps are small below `limit` seconds, or by their time a kernel. A chip and the hosts that it was in are left out
-    for its rows.
+    Steps of PyTorch are small below SMALL seconds, or by their time a kernel. A chip and the hosts that it was in are
+    left out for its rows.
     """
-    small = np.array([row.host_bound or row.seconds < limit for row in published.rows]) & ~published.blind
-    small &= np.isin(published.software, softwares)
+    small = np.array([row.host_bound or row.seconds < SMALL for row in published.rows]) & ~published.blind
+    small &= np.isin(published.software, ("eager", "torch.compile"))
     forecasts = left_out(published, lambda row: row.chip, whole, small)
     errors, halves, held = [], [], []
     columns = (forecasts.rows, forecasts.logs, forecasts.sd, forecasts.host, forecasts.host_sd)
@@ -348,13 +272,4 @@ def small_steps(
         halves.append(math.log(high / low) / 2)
         held.append(low <= row.seconds <= high)
     stated, share = float(np.exp(np.median(halves))), float(np.mean(held))
-    return rounded(score(np.array(errors)) | {"stated": stated, "held": share})
-
-
-def steps_that_wait(published: Published, whole: Fitted) -> dict[str, dict[str, float]]:
-    """Steps that the host may decide, by software, and all of XLA's, small ones with their host's time."""
-    return {
-        "all": small_steps(published, whole),
-        "xla": small_steps(published, whole, ("xla",)),
-        "every step of xla": small_steps(published, whole, ("xla",), math.inf),
-    }
+    return {"all": rounded(score(np.array(errors)) | {"stated": stated, "held": share})}

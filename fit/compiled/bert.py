@@ -8,6 +8,8 @@ import keras
 import numpy as np
 from keras import layers, ops
 
+from whichdevice.models.workloads.decoder import Positions
+
 LOSS = "sparse_categorical_crossentropy_from_logits"
 BATCH_SIZE = 8
 SEQUENCE_LENGTH = 512
@@ -34,16 +36,6 @@ class WordHead(layers.Layer):
         return ops.matmul(x, ops.transpose(words)) + ops.cast(self.bias, self.compute_dtype)
 
 
-class Places(layers.Layer):
-    """Adds a learnt vector for each place."""
-
-    def build(self, shape):
-        self.places = self.add_weight(shape=shape[1:], initializer="normal", name="places")
-
-    def call(self, x):
-        return x + ops.cast(self.places, x.dtype)
-
-
 def data(options):
     """Random tokens; targets are places of the text (span) or words."""
     random = np.random.default_rng(1)
@@ -65,7 +57,7 @@ def model(options):
     length = options.sequence_length or SEQUENCE_LENGTH
     tokens = keras.Input((length,), dtype="int32")
     embedding = layers.Embedding(options.get("vocabulary", VOCABULARY), width)
-    x = layers.LayerNormalization(epsilon=1e-12)(Places()(embedding(tokens)))
+    x = layers.LayerNormalization(epsilon=1e-12)(Positions(length)(embedding(tokens)))
     for _ in range(options.get("layers", 24)):
         y = layers.MultiHeadAttention(heads, width // heads)(x, x)
         x = layers.LayerNormalization(epsilon=1e-12)(layers.Add()([x, y]))

@@ -9,6 +9,8 @@ import keras
 import numpy as np
 from keras import layers, ops
 
+from whichdevice.models.workloads.decoder import Positions, TiedEmbedding
+
 LOSS = "sparse_categorical_crossentropy_from_logits"
 BATCH_SIZE = 8
 SEQUENCE_LENGTH = 1024
@@ -18,27 +20,6 @@ SOURCE = "Radford et al., 2019"
 
 VOCABULARY = 50257
 chosen = {}  # what model(options) leaves for optimizer()
-
-
-class WordHead(layers.Layer):
-    """Scores of every word by the word embedding itself."""
-
-    def __init__(self, embedding, **settings):
-        super().__init__(**settings)
-        self.embedding = embedding
-
-    def call(self, x):
-        return ops.matmul(x, ops.transpose(ops.cast(self.embedding.embeddings, self.compute_dtype)))
-
-
-class Places(layers.Layer):
-    """Adds a learnt vector for each place."""
-
-    def build(self, shape):
-        self.places = self.add_weight(shape=shape[1:], initializer="normal", name="places")
-
-    def call(self, x):
-        return x + ops.cast(self.places, x.dtype)
 
 
 def data(options):
@@ -56,15 +37,15 @@ def model(options):
     heads = options.get("heads", 12)
     length = options.sequence_length or SEQUENCE_LENGTH
     tokens = keras.Input((length,), dtype="int32")
-    embedding = layers.Embedding(options.get("vocabulary", VOCABULARY), width)
-    x = Places()(embedding(tokens))
+    embedding = TiedEmbedding(options.get("vocabulary", VOCABULARY), width)
+    x = Positions(length)(embedding(tokens))
     for _ in range(options.get("layers", 12)):
         y = layers.LayerNormalization(epsilon=1e-5)(x)
         x = layers.Add()([x, layers.MultiHeadAttention(heads, width // heads)(y, y, use_causal_mask=True)])
         y = layers.LayerNormalization(epsilon=1e-5)(x)
         y = layers.Dense(width)(ops.gelu(layers.Dense(4 * width)(y), approximate=True))
         x = layers.Add()([x, y])
-    logits = WordHead(embedding)(layers.LayerNormalization(epsilon=1e-5)(x))
+    logits = embedding(layers.LayerNormalization(epsilon=1e-5)(x), reverse=True)
     return keras.Model(tokens, layers.Activation("linear", dtype="float32")(logits), name="gpt2")
 
 

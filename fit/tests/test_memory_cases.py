@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from fit import memory
 
 CASES = memory.read_cases()
@@ -16,20 +15,15 @@ def test_no_case_is_called_wrong_but_where_it_is_tight() -> None:
     assert sum(case.verdict != "tight" for case in CASES) >= 22 and sum(case.device == "TPU v6e" for case in CASES) == 8
 
 
-def test_published_peaks_of_lora_with_and_without_4_bit_layers() -> None:
+def test_published_peaks() -> None:
     errors = [abs(np.log(case.tensors_gb / case.peak_gb)) for case in CASES if case.peak_gb]
-    assert len(errors) >= 9 and np.median(errors) <= np.log(1.03) and np.quantile(errors, 0.9) <= np.log(1.08)
+    assert len(errors) >= 18 and np.median(errors) <= np.log(1.03) and np.quantile(errors, 0.9) <= np.log(1.08)
 
 
-def test_a_step_is_tight_where_a_library_holds_gradients_of_frozen_weights_or_loads_the_whole_model() -> None:
+def test_a_step_is_tight_where_a_library_holds_gradients_of_frozen_weights() -> None:
     two, four = (case for case in CASES if "LoRA, FSDP" in case.step)
-    assert two.published == memory.OUT and two.needed_gb < two.available_gb < two.loading_gb
-    assert two.verdict == "tight" and replace(two, by_library_gb=0.0).verdict == "does not load"
-    assert (
-        four.published == "ran"
-        and four.by_library_gb == pytest.approx(two.by_library_gb / 2, rel=1e-3)
-        and four.verdict == "fits"
-    )
+    assert two.published == memory.OUT and two.verdict == "tight" and replace(two, by_library_gb=0.0).verdict == "fits"
+    assert four.published == "ran" and four.verdict == "fits"
 
 
 def test_the_page_has_every_case() -> None:

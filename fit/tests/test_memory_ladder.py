@@ -4,7 +4,7 @@ from needs import require
 
 require("torch")
 
-from fit.fitting import read_traces
+from fit.fitting import TRACES, read_gzip
 
 from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast.torch.memory import RESERVE, ends, need
@@ -17,7 +17,7 @@ TABLE = "train-amp-nchw-pt112-cu113-rtx3090"
 
 def cases():
     """Traced memory of each batch, and whether it ran; what grows with the batch is scaled from the traced one."""
-    document = read_traces()
+    document = read_gzip(TRACES)
     for _, table, number, _, _, batch, *_ in document["rows"]:
         if table == TABLE:
             traced, (weights, optimizer, _, peak) = document["questions"][number][5], document["questions"][number][7]

@@ -20,7 +20,7 @@ def of(name):
 
 def test_published_peaks_of_the_same_step_are_met_within_a_tenth_but_for_4_bits_on_several_gpus():
     ratios = {one.line.id: one.memory_ratio for one in compared() if one.line.same_step and one.memory_ratio}
-    assert len(ratios) >= 9
+    assert len(ratios) >= 8
     # Weights of 4 bits that two GPUs share: PyTorch reserved 1.2 times what it allocated there.
     shared = {"mixtral_qlora_fsdp_2", "mixtral_qlora_fsdp_4"}
     assert {name for name, ratio in ratios.items() if not 0.9 <= ratio <= 1.1} == shared
@@ -35,14 +35,6 @@ def test_experts_in_4_bits_are_as_large_as_published():
 def test_every_published_number_has_its_forecast_and_its_source():
     assert {one.line.id for one in compared()} == {line.id for line in published()}
     assert all(line.source and line.notes for line in published())
-
-
-def test_a_mixture_of_experts_is_shared_out_layer_by_layer():
-    """Eight GPUs hold an eighth of weights, gradients and moments, and the weights of two layers at a time."""
-    parts = of("qwen3_moe_nemo").parts
-    lasting = parts["weights"] + parts["gradients"] + parts["optimizer"]
-    assert lasting == pytest.approx(30_532_122_624 * (2 + 2 + 4) / 8, rel=0.01)
-    assert parts["layer"] < 1.5e9
 
 
 def test_the_page_shows_the_table():
@@ -64,12 +56,8 @@ def test_products_in_8_bits_by_published_pairs():
 
 
 def test_products_in_8_bits_need_units_for_them():
-    work = traced_step()
+    work = next(trace.fused for line, trace in traced() if line.id == "torchtitan_189")
     assert in_float8(work, find_target("H100 SXM")).untested == ()
     assert in_float8(work, find_target("L40S")).untested == ("float8 products",)
     with pytest.raises(StudyError, match="float8 needs a GPU of Ada, Hopper or Blackwell"):
         in_float8(work, find_target("A100 SXM 80GB"))
-
-
-def traced_step():
-    return next(trace.fused for line, trace in traced() if line.id == "torchtitan_189")

@@ -6,8 +6,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-from fit import test_set
-from fit.decisions import decisions, read_decisions
 from fit.fitting import Published, constants_of, fit_factors, is_blind, name_family, published_rows
 from fit.tpu import fitted_estimates
 from fit.validation import evaluations, left_out, models_left_out, scorecard, steps_that_wait, widths
@@ -18,7 +16,7 @@ from whichdevice.forecast.time_model import forecast_step, read_constants
 from whichdevice.forecast.work import Item, Work
 
 SHEET = hardware_rows()
-NOISE = {"median_error": 0.01, "within": 0.03, "stated": 0.02, "ratio_within": 0.02, "wrong": 0.005, "regret": 0.002}
+NOISE = {"median_error": 0.01, "within": 0.03, "stated": 0.02, "ratio_within": 0.02}
 
 
 @cache
@@ -57,19 +55,6 @@ def test_no_figure_of_the_scorecard_is_worse_than_the_committed_one():
                     assert now[software][left][name] <= figures[name] + noise, (software, left, name)
             assert abs(now[software][left]["held"] - figures["held"]) <= 0.03, (software, left)
             assert now[software][left]["rows"] >= figures["rows"]
-
-
-@pytest.mark.slow
-def test_no_decision_is_worse_than_the_committed_ones():
-    now, committed = decisions({"models": evaluated()["models"]}, test_set.as_forecasts()), read_decisions()
-    for kind, before in committed["models"].items():
-        its = now["models"][kind]
-        assert its["comparisons"] >= before["comparisons"] and its["sources"] >= before["sources"], kind
-        noise = 0.06 if "two of one tier" in kind else 0.03  # of two that are near, the last digits of a fit decide
-        assert its["right"]["product"] >= before["right"]["product"] - noise, kind
-        assert its["regret"]["product"] <= before["regret"]["product"] + 0.005, kind
-        assert its["words"]["sure"][1] >= before["words"]["sure"][1] - noise, kind
-    assert len(now["contradict"]) <= len(committed["contradict"]) + 2
 
 
 @pytest.mark.slow
@@ -112,10 +97,7 @@ def test_a_fit_finds_the_factors_that_made_the_times():
 
 @pytest.mark.slow
 def test_a_group_is_forecast_without_its_own_rows():
-    mine = np.array([row.source_group == "neusight" for row in published().rows])
-    rows = [
-        replace(row, seconds=2 * row.seconds) if its else row for row, its in zip(published().rows, mine, strict=True)
-    ]
+    rows = [replace(row, seconds=2 * row.seconds) if is_neusight(row) else row for row in published().rows]
     doubled = Published(rows)
     honest, changed = (
         left_out(each, lambda row: str(row.source_group == "neusight"), whole()) for each in (published(), doubled)
@@ -126,18 +108,6 @@ def test_a_group_is_forecast_without_its_own_rows():
 
 def is_neusight(row):
     return row.source_group == "neusight"
-
-
-SMALL = Work("gpu", (Item("memory", "", 0.0, 1e5, 300), Item("product", "float32", 1e8, 1e6, 4)))
-
-
-@pytest.mark.slow
-def test_a_family_that_was_missed_when_its_models_were_left_out_is_wider_and_a_new_one_too():
-    models = without_their_model()
-    missed = np.array([row.family == "grouped convolutions" for row in models.rows])
-    bad, good = (widths(replace(models, logs=models.sd * logs))["xla"] for logs in (3.0 * missed, 0.5))
-    assert set(good.values()) == {1.0}
-    assert bad["grouped convolutions"] > bad["other"] > 1.0 and bad["products"] == 1.0
 
 
 @pytest.mark.slow
