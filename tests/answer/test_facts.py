@@ -49,43 +49,11 @@ from whichdevice.decide.words import (
 
 TIGHT = replace(CHEAP, memory_tight=True, memory_needed=14.6e9, memory_available=15e9)
 NOTED = replace(FAST, notes=("channels last: as channels first",))
-PIPELINE = {"pipeline_rate": 4000.0, "pipeline_workers": 2, "pipeline_core_rate": 2000.0, "written_rate": 400.0}
-HOSTED = tuple(replace(row, cores=Cores(12, 6, 16, 0.3)) for row in (FAST, MIDDLE, CHEAP))
 HOST = replace(device("L4", 0.03, 0.7), host_time=0.04, host_log_sd=0.1, start_time=420.0)
 WRONG = replace(here(), contradicts=True, forecast_time=0.01, disturbed=True)
 SETTLE = device("A100", 0.01, 1.0, own=0.4), device("L40S", 0.0105, 1.0, own=0.4)
 STARTED = (replace(FREE, start_time=60.0, start_log_sd=0.4), *(replace(one, start_time=420.0, start_log_sd=0.4)
                                                                 for one in (CHEAP, FAST)))  # fmt: skip
-NOT_FORECAST = (
-    replace(FAST, card="TPU v5e", kind="tpu", evidence="no time", step_time=None, reason="no forecast of PyTorch"),
-    replace(FAST, card="TPU v6e", kind="tpu", evidence="no time", step_time=None,
-            reason="the program has an operation that no time is known of: custom-call"),
-    *(replace(FAST, card=f"RX {number}", evidence="no time", step_time=None, reason="no compiler")
-      for number in (6800, 6900, 7900)),
-)  # fmt: skip
-SITUATIONS: list[tuple[str, dict[str, Any], tuple[Row, ...], dict[str, Any]]] = [
-    ("a day", HEAVY, (here(), FAST, MIDDLE, CHEAP, FREE, SPOT), {}),
-    ("an hour", {**HEAVY, "deadline": 3600.0}, (WRONG, FAST, HOST), {}),
-    ("a spot machine", {**HEAVY, "spot": True}, (here(), FAST, MIDDLE, SPOT), {}),
-    ("only free", {"only_free": True}, (FAST, FREE, SPOT), {}),
-    ("tight", {}, (TIGHT, FAST, MIDDLE), {}),
-    ("all tight", {}, (TIGHT,), {}),
-    ("too small", {}, (SMALL, replace(FAST, memory_parts=PARTS, memory_needed=1e9, memory_available=2e11)), {}),
-    ("nowhere", {}, (SMALL,), {}),
-    ("too small here", {}, (estimated("this machine", 9.0, 30e9, 25e9), FAST), {}),
-    ("estimated here", {}, (estimated("this machine", 900.0, 1e9, 25e9), FAST), {}),
-    ("not here", {}, (without_time("this machine", "4-bit weights need a GPU"), FAST), {}),
-    ("nobody rents it", {}, (UNRENTED,), {}),
-    ("a pipeline", {"by": "time"}, (here(0.5), *HOSTED), PIPELINE),
-    ("notes", {}, (NOTED, MIDDLE), {"remarks": ("Lengths vary.",)}),
-    ("generation", {}, (here(), FAST), {"mode": "generate", "sequence_length": 8, "prompt": 4}),
-    ("predictions", {}, (here(), replace(FAST, software="torch.compile")), {"mode": "predict"}),
-    ("an operation", {}, (here(), FAST), {"mode": "operation", "unit": "product"}),
-    ("several", {**HEAVY}, (replace(FAST, card="8 × H100", devices=8), replace(SMALL, card="H100")), {}),
-    ("what settles it", {"examples": 3e9, "deadline": 9e9}, SETTLE, {}),
-    ("minutes", {"examples": 1e6}, STARTED, {}),
-    ("no forecast", {}, (FAST, MIDDLE, *NOT_FORECAST), {}),
-]  # fmt: skip
 
 
 def asked(wants: dict[str, Any], rows: tuple[Row, ...], more: dict[str, Any]) -> Answer:

@@ -1,20 +1,51 @@
 """Printed answers, whole, as a terminal of 100 columns shows them: read them as a person would."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
-from answer.test_answer import CHEAP, FAST, SMALL, UNRENTED, here
-from answer.test_facts import SITUATIONS, asked
+from answer.test_answer import CHEAP, FAST, FREE, MIDDLE, PARTS, SMALL, SPOT, UNRENTED, here
+from answer.test_facts import HOST, SETTLE, TIGHT, asked
 
+from whichdevice.base.sheets.machines import Cores
+from whichdevice.decide import Answer, Row
+from whichdevice.decide.rows import estimated, without_time
 from whichdevice.decide.words import SPEED, cells, head, text
 
 PRINTED = yaml.safe_load(Path(__file__).with_name("printed.yaml").read_text(encoding="utf-8"))
+ROWS = {  # by the name that printed.yaml has for each
+    "here": here(), "H100": FAST, "L40S": MIDDLE, "T4": CHEAP, "T4, free": FREE, "H100, spot": SPOT, "tight T4": TIGHT,
+    "too small": SMALL, "RTX 2080 Ti": UNRENTED, "hosted L4": HOST, "wide A100": SETTLE[0], "wide L40S": SETTLE[1],
+    "H100 with parts": replace(FAST, memory_parts=PARTS, memory_needed=1e9, memory_available=2e11),
+    "no time": replace(FAST, evidence="no time", step_time=None, reason="no compiler"),
+    "too small here": estimated("this machine", 9.0, 30e9, 25e9),
+    "estimated here": estimated("this machine", 900.0, 1e9, 25e9),
+    "not here": without_time("this machine", "4-bit weights need a GPU"),
+    **{f"{row.card} of 12 cores": replace(row, cores=Cores(12, 6, 16, 0.3)) for row in (FAST, MIDDLE, CHEAP)},
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "wants", "rows", "more"), SITUATIONS, ids=[one[0] for one in SITUATIONS])
-def test_a_printed_answer(name, wants, rows, more) -> None:
-    assert "\n".join(text(asked(wants, rows, more))) + "\n" == PRINTED[name]
+def row(entry: str | dict[str, Any]) -> Row:
+    """A row by its name, or one of that name with changes."""
+    changes = {"of": entry} if isinstance(entry, str) else tuples(entry)
+    return replace(ROWS[changes["of"]], **{name: value for name, value in changes.items() if name != "of"})
+
+
+def tuples(given: dict[str, Any]) -> dict[str, Any]:
+    """The same with tuples in place of lists."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+
+
+def answered(name: str) -> Answer:
+    entry = PRINTED[name]
+    return asked(entry.get("wants", {}), tuple(map(row, entry["rows"])), tuples(entry.get("more", {})))
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_a_printed_answer(name: str) -> None:
+    assert "\n".join(text(answered(name))) + "\n" == PRINTED[name]["text"]
 
 
 @pytest.mark.parametrize(
@@ -27,10 +58,10 @@ def test_a_column_says_how_many_times_as_fast_each_is(rows, column) -> None:
     assert column[0] in "\n".join(text(found)) and column[0] not in "\n".join(text(found, 60))
 
 
-@pytest.mark.parametrize(("name", "wants", "rows", "more"), SITUATIONS, ids=[one[0] for one in SITUATIONS])
+@pytest.mark.parametrize("name", PRINTED)
 @pytest.mark.parametrize("width", [100, 200])
-def test_an_answer_is_one_screen(name, wants, rows, more, width) -> None:
-    shown = text(asked(wants, rows, more), width)
+def test_an_answer_is_one_screen(name: str, width: int) -> None:
+    shown = text(answered(name), width)
     assert len(shown) <= 22 and max(map(len, shown)) <= 100
-    whole = " ".join(text(asked(wants, rows, more), width, why=True))
+    whole = " ".join(text(answered(name), width, why=True))
     assert all(word in whole for word in " ".join(shown[2:4]).split()), name

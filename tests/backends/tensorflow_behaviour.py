@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from backends.scenario import arrays_for, give_weights, request_for, small_mnist_cnn, without_dropout, written
 
-BATCH = 16
+BATCH, REPLICAS = 16, 4
 
 
 def behaviours(folder: Path, *what: str) -> dict[str, dict]:
@@ -24,7 +24,7 @@ def started(workload: str, **asked):
     """The backend with its devices taken, as a run has it."""
     from whichdevice.measure.backends import backend_class
 
-    request = request_for(workload, **{"replicas": 8, **asked})
+    request = request_for(workload, **{"replicas": REPLICAS, **asked})
     backend = backend_class("tensorflow")(request, threads=2)
     os.environ.update(backend.environment(request, 2))
     backend.start()
@@ -46,7 +46,7 @@ def built(backend, workload: str, arrays=None, prepare=without_dropout):
 
 
 def evaluation() -> dict:
-    """23 examples, which 8 replicas cannot share evenly, against the model's own prediction."""
+    """23 examples, which the replicas cannot share evenly, against the model's own prediction."""
     backend = started("mnist_cnn")
     workload, model, train, validation = built(backend, "mnist_cnn")
     loop = backend.training_loop(workload, model, train, validation)
@@ -90,7 +90,7 @@ def overflow() -> dict:
 
     backend = started("mnist_cnn", precision="mixed_float16")
     arrays = arrays_for("mnist_cnn")
-    arrays["train_images"][:2] = 0
+    arrays["train_images"][: BATCH // REPLICAS] = 0
     workload, model, train, validation = built(backend, "mnist_cnn", arrays)
     loop = backend.training_loop(workload, model, train, validation)
     batch = np.arange(BATCH, dtype=np.int32)[None]

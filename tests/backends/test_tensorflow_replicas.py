@@ -1,4 +1,4 @@
-"""TensorFlow on 8 virtual devices: what several replicas must get right besides the loss (test_same_learning.py)."""
+"""TensorFlow on several virtual devices: what replicas must get right besides the loss (test_same_learning.py)."""
 
 import sys
 
@@ -11,7 +11,7 @@ from whichdevice.measure.backends.keras_on_tensorflow import shared_out
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory) -> dict[str, dict]:
-    """Everything that is asked of 8 replicas.
+    """Everything that is asked of several replicas.
 
     The overflow alone: its many collectives meet those of earlier programs in one process.
     """

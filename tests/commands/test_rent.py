@@ -118,7 +118,6 @@ def stage(working_folder, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("FAKE_SKY", str(folder))
     monkeypatch.setattr(rent, "PAUSE", 0.05)
-    monkeypatch.setattr(rent, "TRIES", 3)
     synthetic.write_study(synthetic.small_study(devices={"gpu": Device(kind="gpu")}), folder / "records")
     Path("small.json").write_text(json.dumps(CONFIG))
     Path("envs").mkdir()
@@ -192,8 +191,9 @@ def test_a_machine_that_stays_is_named_with_the_command_that_ends_it(stage, faul
     ("how", "where"),
     [
         *[(signal.SIGINT, where) for where in ("launch", "run", "rsync", "down")],
-        *[(signal.SIGTERM, where) for where in ("launch", "run")],
-        *[(signal.SIGHUP, where) for where in ("launch", "run", "down")],
+        *[pytest.param(signal.SIGTERM, where, marks=pytest.mark.long) for where in ("launch", "run")],
+        *[pytest.param(signal.SIGHUP, where, marks=pytest.mark.long) for where in ("launch", "down")],
+        (signal.SIGHUP, "run"),
     ],
 )
 def test_no_signal_keeps_the_machine(stage, where, how):

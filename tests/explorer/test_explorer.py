@@ -95,14 +95,14 @@ def test_a_kept_step_is_the_one_that_ask_traces(models: dict[str, KnownModel], n
     from whichdevice.forecast.torch.records import Traced
 
     model = models[name]
-    for device in ("T4", "RTX 4090", "H100 SXM", *(["TPU v5e"] if name == GPT2 else [])):
+    for device in ("T4", "H100 SXM", *(["TPU v5e"] if name == GPT2 else [])):
         target = find_target(device)
         kept = record_for(model, how, 8, target)
         asked = kept.asked.model_copy(
             update={"module": f"hf:{name}", "options": option, "sequence_length": model.tokens}
         )
         _, _, facts, work = Traced(asked).record(asked, target)
-        if target.kind == "tpu":  # kept by the rule before, until tools/explorer_steps.py makes it anew: it takes more
+        if target.kind == "tpu":  # the step that is kept for GPUs: as ask traces it for a TPU it takes less
             assert kept.facts.memory_needed >= facts.memory_needed
         else:
             assert kept.facts.memory_needed == pytest.approx(facts.memory_needed, rel=1e-4)

@@ -11,8 +11,6 @@ require("torch")
 
 from tools.gpu_check import RECORDS, checks, compare, label, main, measure, sheet_name, table
 
-STATUSES = {"ok", "failed", "out_of_memory", "no_time"}
-
 
 def records(folder):
     return json.loads((folder / RECORDS).read_text(encoding="utf-8"))["records"]

@@ -73,7 +73,7 @@ ONE_OF_EACH = {found.kind: name for name, found in reversed(known_models().items
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[] if n in ONE_OF_EACH.values() else pytest.mark.slow) for n in known_models()]
+    "name", [pytest.param(n, marks=[] if n in ONE_OF_EACH.values() else pytest.mark.long) for n in known_models()]
 )
 def test_a_model_of_the_table_has_as_many_weights_as_published(name):
     found = configuration(name)

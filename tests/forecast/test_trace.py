@@ -70,6 +70,9 @@ def test_products_bytes_and_memory_of_one_layer():
     weights = 4 * 1024 * 512
     assert trace.work.software == "eager"
     assert trace.work.operations == 2 * 2 * 64 * 1024 * 512  # inputs need no gradient
+    products = [item for item in trace.work.items if item.kind == "product"]
+    arrays = 64 * 1024 + 1024 * 512 + 64 * 512  # read or written by each of two products
+    assert sum(item.bytes * item.count for item in products) == 2 * 4 * arrays
     assert trace.parameters == trace.trained == 1024 * 512
     assert trace.memory["weights"] == trace.memory["gradients"] == weights
     assert trace.memory["optimizer"] == 2 * weights

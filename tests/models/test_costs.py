@@ -76,7 +76,7 @@ def variables(backend: str) -> dict[str, str]:
     ("backend", "which"),
     [
         ("jax", "not long"),
-        pytest.param("torch", "not long", marks=pytest.mark.needs("torch")),
+        pytest.param("torch", "not long", marks=[pytest.mark.long, pytest.mark.needs("torch")]),
         pytest.param("jax", "long", marks=pytest.mark.long),
     ],
 )

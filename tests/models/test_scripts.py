@@ -249,8 +249,9 @@ for start in range(0, 640, 64):
 
 
 def test_files_that_another_call_removes_do_no_harm(tmp_path, monkeypatch):
-    monkeypatch.setattr(scripts, "FOLDER", tmp_path)
-    (tmp_path / "removed.json").symlink_to("nowhere")
+    monkeypatch.chdir(tmp_path)
+    scripts.FOLDER.mkdir(parents=True)
+    (scripts.FOLDER / "removed.json").symlink_to("nowhere")
     address, found = read_address(f"{SCRIPTS}/torch_loop.py"), Found("torch", 64)
     scripts.keep(address, found)
     assert known(address) == found

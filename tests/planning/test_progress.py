@@ -2,6 +2,7 @@
 
 import io
 import logging
+from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
@@ -11,8 +12,10 @@ from whichdevice.study.planning.progress import END, StudyProgress, shows_progre
 
 
 @pytest.fixture(autouse=True)
-def _as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logging, "raiseExceptions", True)
+def _as_before() -> Iterator[None]:
+    before = logging.raiseExceptions
+    yield
+    logging.raiseExceptions = before
 
 
 def tell(logger: logging.Logger, event: str, **facts: object) -> None:

@@ -377,6 +377,7 @@ class TestNextCall:
         assert done.returncode == 0, done.stderr
         assert path.read_bytes() != before  # by hand it is measured once more
 
+    @pytest.mark.long
     def test_the_workflows_own_report_holds_every_table_and_figure(self, study):
         from whichdevice.study.figures import figure_facts
         from whichdevice.study.tables import table_about
