@@ -327,6 +327,13 @@ def test_the_words(wants: dict[str, Any], rows: tuple[Row, ...], expected: list[
     assert lines(answer(*rows, wants=replace(SIZE, **wants))) == expected
 
 
+@pytest.mark.parametrize(("doubt", "words"), [("rough", "by a rough forecast"), ("memory_tight", "if it fits")])
+def test_a_pick_in_doubt_is_never_sure(doubt: str, words: str) -> None:
+    rows = [replace(row, **{doubt: True}) for row in (MIDDLE, CHEAP)]
+    said = " ".join(lines(answer(*rows, wants=replace(SIZE, **HEAVY))))
+    assert f", {words}" in said and "sure" not in said
+
+
 def test_a_free_pick_names_the_paid_one_and_the_session() -> None:
     found = lines(answer(here(), CHEAP, FREE, wants=Wants(examples=STEPS * 400.0)))
     assert found[0].startswith("Use a free T4 (Colab): 4.4 h [3.1–6.4 h] instead of 11 h here, USD 0.")

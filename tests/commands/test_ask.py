@@ -162,6 +162,11 @@ def test_people_use_sixteen_bits_where_a_gpu_has_them(played, project_root, caps
     assert {"T4", "A100 SXM 80GB"} == {request.device for request in played.asked[-2:]}
 
 
+def test_devices_without_software_for_a_keras_model_are_one_line(capsys, project_root):
+    assert main(["ask", "mnist_cnn", "--devices", "mac", "--no-measuring"]) == 2
+    assert "--devices mac: XLA has no backend for it" in capsys.readouterr().err
+
+
 def test_what_is_asked_reaches_the_compiler(played, project_root, capsys) -> None:
     options = ["--mode", "predict", "--option", "width=64", "--gpus", "8", "--batch", "64", "--largest"]
     asked(capsys, str(project_root / MODEL), "--devices", "T4", "--no-measuring", *options)
@@ -239,6 +244,15 @@ def test_rows_are_drawn_as_programs_are_known(played, project_root, monkeypatch,
     first, last = capsys.readouterr().out.split("\033[J")
     assert "A100 SXM 80GB" in first and "H100 SXM" not in first and "H100 SXM" in last
     assert "A first answer, from forecasts alone." in first and "A first answer" not in last
+
+
+@pytest.mark.parametrize(
+    ("name", "gpus", "batch"),
+    [("hf:gpt2", (1,), 8), ("hf:gpt2", (2, 8), 64), ("hf:gpt2", (64,), 64), ("resnet50", (8,), 64)],
+)
+def test_each_gpu_has_the_usual_batch_of_a_model_by_its_name_alone(name, gpus, batch) -> None:
+    assert Question(Model.read(name), gpus=gpus).batch_size() == batch
+    assert Question(Model.read(name), gpus=gpus, batch=24).batch_size() == 24
 
 
 def test_the_number_of_gpus_is_a_choice_where_one_is_too_few() -> None:

@@ -147,6 +147,19 @@ def test_experts_are_in_4_bits_and_no_written_out_ones_wait_for_the_backward_pas
     assert four.work.operations == pytest.approx(sixteen.work.operations, rel=0.1)
 
 
+@pytest.mark.parametrize("precision", ["float32", "mixed_float16"])
+def test_experts_are_traced_in_every_number_format(precision, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(EXPERTS))
+
+    def operations(precision):
+        asked = ProgramRequest(
+            device="T4", workload="w", module=f"hf:{tmp_path}", precision=precision, batch_size=2, sequence_length=64
+        )
+        return Traced(asked).trace(2).work.operations
+
+    assert operations(precision) == pytest.approx(operations("bfloat16"), rel=0.05)
+
+
 def test_a_step_of_experts_in_4_bits_runs(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(EXPERTS))
     made = workload(f"hf:{tmp_path}", method="qlora", length=16)

@@ -75,12 +75,16 @@ def test_no_forecast_of_products_is_above_three_quarters_of_a_peak_that_no_measu
 
 
 def test_a_card_that_is_stronger_in_all_that_a_sheet_says_is_seldom_slower() -> None:
-    """MI300X is published slower than H100 and H200; V100 has times, and the two others beside it have none."""
+    """MI300X is published slower than H100 and H200; V100 has times, and the two others beside it have none.
+
+    A card that was measured itself is no weaker than its rates: only one that was, too, has to be as fast.
+    """
     columns = ("fp32_tflops", "tf32_tflops", "half_dense_tflops", "mem_bw_gbs", "power_w")
     slower = []
     for one, other in permutations(GPUS, 2):
         values = [[getattr(row, name) or 0.0 for name in columns] for row in (one, other)]
         stronger = all(a >= b for a, b in zip(*values, strict=True)) and chip_of(one.device) != chip_of(other.device)
-        if stronger and forecast_step(NETWORK, one).seconds > 1.02 * forecast_step(NETWORK, other).seconds:
+        known = set(Peaks.of(other).measured) <= set(Peaks.of(one).measured)
+        if stronger and known and forecast_step(NETWORK, one).seconds > 1.02 * forecast_step(NETWORK, other).seconds:
             slower.append((one.device, other.device))
     assert len(slower) <= 4, slower

@@ -58,6 +58,7 @@ from whichdevice.forecast.targets import (
         ("M1 Max", "Apple M1 Max"),
         ("m1", "Apple M1"),
         ("4060 Laptop", "RTX 4060 Laptop"),
+        ("RTX 3080 Mobile", "RTX 3080 Laptop"),
     ],
 )
 def test_a_device_is_found_by_what_people_call_it(name, label):
@@ -73,6 +74,7 @@ def test_a_device_is_found_by_what_people_call_it(name, label):
         ("RTX 4060", None, "unknown device"),
         ("M1 Max", 8, "Apple M1 Max: 8 devices are no machine that is known; 1 are"),
         ("RTX 6000", None, "which one? Quadro RTX 6000, RTX 6000 Ada, RTX 6000 Pro"),
+        ("RTX 5000", None, "which one? Quadro RTX 5000, RTX 5000 Ada"),
         ("4070 MEGA", None, "unknown device"),
         ("RTX 3080 12GB", None, "unknown device"),
         ("RTX 4060 Ti 8GB", None, "unknown device"),
@@ -167,7 +169,11 @@ AMD Instinct MI325X = MI325X; AMD Instinct MI355X = MI355X; AMD Radeon RX 7900 X
 AMD Radeon PRO W7900 = Radeon PRO W7900; TPU v2 = TPU v2; TPU v3 = TPU v3; TPU v4 = TPU v4
 TPU v5 lite = TPU v5e; TPU v5 = TPU v5p; TPU v6 lite = TPU v6e; TPU7x = TPU7x
 Intel(R) Arc(TM) A770 Graphics = Arc A770; NVIDIA GeForce RTX 4060 Laptop GPU = RTX 4060 Laptop
-NVIDIA GeForce RTX 4090 Laptop GPU = ; NVIDIA GeForce RTX 3080 Laptop GPU = ; NVIDIA A100-SXM4-80GB MIG 1g.10gb =
+NVIDIA GeForce RTX 3060 Laptop GPU = RTX 3060 Laptop; NVIDIA GeForce RTX 3070 Laptop GPU = RTX 3070 Laptop
+NVIDIA GeForce RTX 3070 Ti Laptop GPU = RTX 3070 Ti Laptop; NVIDIA GeForce RTX 3080 Laptop GPU = RTX 3080 Laptop
+NVIDIA GeForce RTX 3080 Ti Laptop GPU = RTX 3080 Ti Laptop; Quadro RTX 5000 = Quadro RTX 5000
+Quadro RTX 4000 = Quadro RTX 4000
+NVIDIA GeForce RTX 4090 Laptop GPU = ; Quadro RTX 5000 with Max-Q Design = ; NVIDIA A100-SXM4-80GB MIG 1g.10gb =
 """
 
 

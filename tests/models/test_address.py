@@ -127,3 +127,11 @@ def test_a_function_that_the_module_lacks_is_a_fault_of_the_declaration(package)
     assert "it defines no function buidl(options) that returns a Keras model; did you mean build?" in (
         Model.read("nets.unet:buidl").declared.fault
     )
+
+
+@pytest.mark.parametrize("text", ["mine", "./mine", "mine/config.json", "hf:mine"])
+def test_a_folder_with_a_config_of_hugging_face_is_its_model(working_folder, text):
+    (working_folder / "mine").mkdir()
+    (working_folder / "mine" / "config.json").write_text("{}")
+    found = read_address(text)
+    assert (found.kind, found.name, found.path.name) == ("hub", "mine", "config.json")

@@ -256,6 +256,8 @@ def test_a_hub_out_of_reach_is_one_line_with_the_fix():
         ("stabilityai/stable-diffusion-2-base", "stabilityai/stable-diffusion-2-base"),
         ("stabilityai/stable-diffusion-2", "stabilityai/stable-diffusion-2-1"),
         ("runwayml/stable-diffusion-v1-5", "stable-diffusion-v1-5/stable-diffusion-v1-5"),
+        ("meta-llama/Meta-Llama-3.1-8B-Instruct", "meta-llama/Llama-3.1-8B"),
+        ("TinyLlama/TinyLlama-1.1B-intermediate-step-1195k-token-2.5T", "TinyLlama/TinyLlama-1.1B-Chat-v1.0"),
         ("somebody/qwen-coder", None),
     ],
 )
@@ -269,6 +271,11 @@ def test_an_image_classifier_reads_images_and_its_step_is_one_pass():
     assert model.recipe.batch_size == 64 and not model.has_sequences and model.declared.unit == "image"
     assert model.declared.input["pixel_values"].shape == (3, 224, 224) and model.declared.target["labels"].below == 1000
     assert model.workload(Options(64)).tuning.gradient_accumulation == 1
+
+
+@pytest.mark.needs("torch")
+def test_an_example_of_speech_says_how_long_it_is():
+    assert "30 s of speech" in Model.read("hf:openai/whisper-tiny").workload(Options(1)).notes[0]
 
 
 @pytest.mark.needs("torch")

@@ -33,12 +33,18 @@ LIBRARIES = ("keras.applications",)
 FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 SKIPPED = {"results", "node_modules", "__pycache__", "site-packages"}  # folders that are no part of a package
 ARGUMENTS = " -- "  # between a script and its arguments
-ADDRESSES = "a built-in name, path/to/file.py, package.module:function, path/to/model.keras or keras.applications:NAME"
+ADDRESSES = (
+    "a built-in name, path/to/file.py, package.module:function, path/to/model.keras, keras.applications:NAME, hf:NAME "
+    "or a folder with a config.json of Hugging Face"
+)
 HUB_TABLE = Path(__file__).with_name("llm_models.csv")  # sizes of models of Hugging Face
 HUB_PAGE = re.compile(r"(?:https?://)?(?:www\.)?huggingface\.co/([\w.-]+/[\w.-]+)(?:[/?#].*)?")
 HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
-# Words in the name of a model that was trained further.
-SAME_SIZES = re.compile(r"-(instruct|chat|thinking|it|pt|hf|coder|math|base(?=-\d{4}))(?=-|$)")
+# Words in the name of a model that was trained further or less far, and one that newer names leave out.
+SAME_SIZES = re.compile(
+    r"-(instruct|chat(-v[\d.]+)?|thinking|it|pt|hf|coder|math|base(?=-\d{4})|intermediate-step-.+)(?=-|$)"
+    r"|\bmeta-(?=llama-\d)"
+)
 DATE = re.compile(r"-\d{4}$")  # of a release
 
 
@@ -105,7 +111,9 @@ def read_address(text: str) -> Address:
 
 
 def full_name(text: str) -> str:
-    """Return the name with `hf:` where somebody pasted a page's address, ORG/NAME or NAME of Hugging Face."""
+    """Return the name with `hf:` where it is a page's address, a folder with config.json, ORG/NAME or NAME."""
+    if config_file(text) and text not in built_in_names():
+        return f"hf:{text.removesuffix('/config.json')}"
     if page := HUB_PAGE.fullmatch(text):
         return f"hf:{page[1]}"
     if HUB_NAME.fullmatch(text) and not text.endswith(SUFFIXES) and not Path(text).parent.exists():

@@ -11,6 +11,7 @@ models/tuning.py. A mixture of experts is routed evenly, as on random words.
 """
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -129,6 +130,7 @@ class Configuration:
         import transformers
 
         _register_causal(transformers)
+        _register_even()
         fields = dict(self.fields)
         if layers is not None:
             fields |= {name: layers for name in LAYERS if fields.get(name)}
@@ -149,6 +151,8 @@ class Configuration:
             made = maker.from_config(config, attn_implementation="sdpa")
             if not hasattr(config, "index_topk"):  # an index of the tokens that are looked at reads the mask itself
                 made.set_attn_implementation("causal")
+            if self.number(*EXPERTS):
+                made.set_experts_implementation("even")
             return made
         except ValueError:
             return maker.from_config(config, attn_implementation="eager")
@@ -170,6 +174,31 @@ def _register_causal(transformers: Any) -> None:
     attention = transformers.AttentionInterface()
     transformers.AttentionInterface.register("causal", attention["sdpa"])
     transformers.AttentionMaskInterface.register("causal", lambda *_, **__: None)
+
+
+def _register_even() -> None:
+    """Experts that share the words evenly: PyTorch knows the shapes of its grouped product in bfloat16 alone."""
+    import torch
+    from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
+
+    def even(part: Any, hidden_states: Any, top_k_index: Any, top_k_weights: Any) -> Any:
+        weights = part.gate_up_proj if part.has_gate else part.up_proj
+        if weights.dtype == torch.bfloat16:
+            return ALL_EXPERTS_FUNCTIONS["grouped_mm"](part, hidden_states, top_k_index, top_k_weights)
+
+        def product(inputs: Any, weights: Any) -> Any:
+            return torch.bmm(inputs.to(weights.dtype), weights if part.is_transposed else weights.mT)
+
+        words, width = hidden_states.shape
+        each = -(-top_k_index.numel() // len(weights))
+        places = torch.arange(each * len(weights), device=hidden_states.device) % words
+        inner = product(hidden_states[places].view(len(weights), each, width), weights)
+        gate, *other = inner.chunk(2, dim=-1) if part.has_gate else (inner,)
+        inner = math.prod(other, start=getattr(part, "act_fn", torch.nn.functional.silu)(gate))
+        outputs = product(inner, part.down_proj).flatten(0, 1) * top_k_weights[places, :1]
+        return torch.zeros_like(hidden_states).index_add(0, places, outputs.to(hidden_states.dtype))
+
+    ALL_EXPERTS_FUNCTIONS.register("even", even)
 
 
 @cache
@@ -323,9 +352,10 @@ class HubModel(NamedModel):
 
     @property
     def notes(self) -> list[str]:  # type: ignore[override]
-        """Return what it is trained for where its name chose that, and what stands for a type that is not known."""
+        """Return what it is trained for where its name chose that, what an example is, and what stands for its type."""
         note = "" if self.objective is None else self.objective.note
-        return [*filter(None, [note, self.configuration.stand_in])]
+        speech = "an example is 30 s of speech: Whisper fills up shorter ones" * (self.configuration.kind == "whisper")
+        return [*filter(None, [note, speech, self.configuration.stand_in])]
 
     def cache_bytes(self) -> float | None:
         """Bytes of keys and values of all layers, of a decoder with equal ones."""

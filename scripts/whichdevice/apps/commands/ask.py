@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     parser.usage = "whichdevice ask FILE [options] [-- ARGUMENTS OF THE SCRIPT]"
     add = parser.add_argument
-    add("model", metavar="FILE", help="a model's or training script's .py file, hf:NAME, or a built-in workload")
+    add("model", metavar="FILE", help=MODEL_HELP)
     size = parser.add_argument_group("size of the training; default: the data's and the file's, else a million")
     for name in ("examples", "epochs", "steps", "tokens"):
         size.add_argument(f"--{name}", type=float, metavar="N")
@@ -90,6 +90,7 @@ def mode_of(text: str) -> str:
     return text
 
 
+MODEL_HELP = "a model's or training script's .py file, hf:NAME, a folder with config.json, or a built-in workload"
 OPTION_HELP = "of the model's file or name, e.g. method=lora, objective=dpo; repeatable"
 PRECISION_HELP = "float32, tf32, mixed_bfloat16, ...; default: the script's, else mixed"
 GPUS_HELP = "numbers up to 512, with commas: 1,4,8; auto: every one; default: as needed"
@@ -323,7 +324,7 @@ def targets_of(
 
     It tells which device a short name means, where several have it.
     """
-    from whichdevice.forecast.targets import GROUPS, devices_in, find_target, other_targets, targets_in
+    from whichdevice.forecast.targets import GROUPS, NO_XLA, devices_in, find_target, other_targets, targets_in
 
     asked = FORECAST_DEVICES if names is None else names
     if not asked:
@@ -331,4 +332,6 @@ def targets_of(
     for name in asked:
         if tells and name.casefold() not in GROUPS and (others := other_targets(name)):
             print(f"{name}: the {find_target(name).device} is taken; also: {', '.join(others)}", file=sys.stderr)
-    return targets_in(devices_in(asked, software), counts)
+    if not (devices := devices_in(asked, software)):
+        raise StudyError(f"--devices {','.join(asked)}: {NO_XLA}")
+    return targets_in(devices, counts)

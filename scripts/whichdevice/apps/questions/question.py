@@ -63,10 +63,11 @@ class Question:
         """The length of the sequences: the one that is named, else the model's own; None where it has none."""
         return self.sequence_length or self.options.get("length") or self.model.recipe.sequence_length
 
-    def batch_size(self, at_least: int = 1) -> int:
-        """Examples of a step on all devices that share it.
+    def batch_size(self, gpus: Sequence[int] = ()) -> int:
+        """Examples of a step on all devices that share it, of so many GPUs or of those that are asked about.
 
-        Raises StudyError where a script has another batch on each GPU.
+        Of a model by its name alone each GPU of a machine has its usual batch. Raises StudyError where a script has
+        another batch on each GPU.
         """
         script, given = self.model.found, self.batch
         batches = {(1 if script is None else script.batch_size) * count for count in (1, *(self.gpus or ()))}
@@ -74,7 +75,9 @@ class Question:
             raise StudyError(
                 f"--batch: the batch is the script's, {script.batch_size}: change it there, or by its arguments"
             )
-        return given or max(self.model.recipe.batch_size, at_least)
+        most = max(gpus or self.counts) if self.fixed == "batch" else 1
+        each = min(most, GPU_COUNTS[-1]) if self.model.address.kind == "hub" else 1
+        return given or max(self.model.recipe.batch_size * each, most)
 
 
 def with_objective(question: Question) -> Question:
@@ -99,7 +102,7 @@ def requests_of(question: Question, targets: Sequence[Target], gpus: Sequence[in
     if refusals and None not in refusals:
         raise StudyError(f"--precision: {refusals[0]}")
     modes: tuple[Any, ...] = GENERATING if generates else (question.mode,)
-    batch = question.batch_size(max(gpus) if question.fixed == "batch" else 1)
+    batch = question.batch_size(gpus)
     requests = []
     for size in sorted({1, batch}) if generates else [batch]:
         for target in targets:

@@ -742,20 +742,20 @@ class Watching(Watcher):
         return {"keeps": keeps, "asks": gpus if gpus > 1 else None if several else 1}, []
 
     def _precision(self, trace: Any) -> str:
-        """Mixed where products are in 16 bits; else TF32, without convolutions only where the script asks for that."""
-        if self._mixed or self._names.mixed or _half_share(trace) > HALF_SHARE:
+        """Mixed where products are in 16 bits; else TF32: of products only where the script asks for that."""
+        if self._mixed or self._names.mixed or _is_most(trace, lambda item: item.precision == "half"):
             return "mixed"
-        return "single" if trace.images or torch.get_float32_matmul_precision() != "highest" else "float32"
+        convolves = _is_most(trace, lambda item: "convolution" in item.kind)  # which TF32 is the default of
+        return "single" if convolves or torch.get_float32_matmul_precision() != "highest" else "float32"
 
 
 HALVES = (torch.float16, torch.bfloat16)
-HALF_SHARE = 0.5  # of the operations, from which on a step is in 16 bits
 
 
-def _half_share(trace: Any) -> float:
+def _is_most(trace: Any, chosen: Callable[[Any], bool]) -> bool:
+    """Whether these are more than half of the operations."""
     whole = sum(item.operations * item.count for item in trace.work.items)
-    half = sum(item.operations * item.count for item in trace.work.items if item.precision == "half")
-    return half / whole if whole else 0.0
+    return bool(sum(item.operations * item.count for item in trace.work.items if chosen(item)) > 0.5 * whole)
 
 
 def _by_trainer(steps: int, loops: Sequence[Loop], turns: float | None) -> Length:
