@@ -12,6 +12,7 @@ from whichdevice.forecast.count.recorded import step_of_batch
 from whichdevice.forecast.work import Work
 from whichdevice.models.address import read_address
 from whichdevice.models.script.look import is_script, known, probe, recording, seconds_here
+from whichdevice.models.script.programs import rows_of
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 EXPECTED = yaml.safe_load((SCRIPTS / "expected.yaml").read_text(encoding="utf-8"))
@@ -72,6 +73,34 @@ def test_what_does_not_train_or_fails_is_refused_in_one_line(text: str, tmp_path
     with pytest.raises(StudyError, match=REFUSED[text]) as refused:
         probe(read_address(str(path)))
     assert str(refused.value).startswith("train.py") and "\n" not in str(refused.value)
+
+
+@pytest.mark.slow
+def test_an_error_after_a_period_leaves_the_answer(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    step = "step = jax.jit(jax.grad(lambda w: (w * w).sum()))"
+    path.write_text(f"import jax\nw = jax.numpy.ones(3)\n{step}\nfor it in range(2):\n    w -= step(w)\nw.absent\n")
+    found = probe(read_address(str(path)))
+    assert (found.examples, found.unit, found.line) == (2, "step", 5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named", "rows"),
+    [
+        ([[(64, 28, 28, 1)], [(64,)]], (), 64),
+        ([[(64, 8), (64, 2)], [(32,), (16,), (16,)]], (), 64),  # of averages that a model keeps
+        ([[(128, 32), (128, 32)]], (), 128),
+        ([[(128, 32), (128, 32)]], (32, 1000), 32),  # time steps come first
+        ([[(64, 32)], [(64,)]], (32,), 64),  # a batch of an evaluation is as large as an image is wide
+        ([[(121, 2), (210, 2), (210,), (2,)]], (), None),  # of a graph
+        ([[(60_000, 784)]], (32,), 60_000),
+        ([], (32,), None),
+    ],
+)
+def test_the_examples_of_a_batch_are_a_length_that_its_arrays_share(
+    arguments: Any, named: tuple[int, ...], rows: int | None
+) -> None:
+    assert rows_of(arguments, named) == rows
 
 
 @pytest.mark.slow

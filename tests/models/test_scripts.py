@@ -23,7 +23,7 @@ TEXTS = yaml.safe_load(Path(__file__).with_name("scripts.yaml").read_text(encodi
 TEXT = {name: f"\n{text}" for name, text in TEXTS.items()}
 TORCH_NET = TEXT["torch net"]
 FOUND = {
-    "torch_loop.py": Found("torch", 64, 512, 5),
+    "torch_loop.py": Found("torch", 64, 512, 5, precision="float32"),  # most of its operations are of the last layer
     "torch_gan.py": Found("torch", 50, 1000, 7, precision="float32"),
     "torch_hub.py -- --num_train_epochs 4 --batch 8": Found("torch", 8, 256, 4, precision="mixed", compiled=True),
 }
@@ -59,7 +59,7 @@ STEPS = {  # script: framework, batch size, examples, epochs
     TORCH_NET + "net.cuda()\nfor it in range(500):\n" + ONE.replace(" 8", " 8, device='cuda'"): ("torch", 32, 16000, 1),
     TORCH_NET + DISTRIBUTED + "for it in range(500):\n" + ONE: ("torch", 32, 16000, 1),
     TORCH_NET + "for it in range(500):\n" + TWO: ("torch", 32, 16000, 1),
-    TEXT["time first"]: ("torch", 35, 700, 3),  # parts of as many time steps
+    TEXT["time first"]: ("torch", 20, 400, 3),  # sequences, of which each of 20 steps takes 35 time steps
 }  # fmt: skip
 
 
@@ -288,6 +288,9 @@ def test_an_answer_says_that_another_training_is_not_counted(tmp_path):
     path.write_text(twice)
     assert others_like(path, 2) == ("Training starts in line 2; what trains in line 6 is not counted.",)
     path.write_text("def run(train):\n    optimizer.step()\nfor epoch in range(3):\n    run(True)\n    run(False)\n")
+    assert others_like(path, 2) == ()
+    path.write_text("for x in y:\n    w += update(x)\nfor x in z:\n    w += update(x)\n")
+    assert others_like(path, 2, "update") == ("Training starts in line 2; what trains in line 4 is not counted.",)
     assert others_like(path, 2) == ()
 
 

@@ -53,14 +53,15 @@ FOUND = {  # script, what it needs: what is found
     ("torch_fabric.py", "lightning"): Found("torch", 64, 640, 3, precision="mixed", asks=2, keeps="examples"),
 }
 TRACE = """
-import resource, sys
+import sys
+from pathlib import Path
 from whichdevice.forecast.torch.records import Traced
 from whichdevice.forecast.products import ProgramRequest
 request = ProgramRequest(
     device="A100 SXM 80GB", workload="script", module=sys.argv[1], precision="tf32", batch_size=int(sys.argv[2])
 )
 print(Traced(request).trace(request.batch_size).memory["peak"] / 1e9)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6)
+print(int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) / 1e6)
 """
 
 
@@ -353,6 +354,16 @@ def test_a_start_that_draws_until_it_is_within_bounds_ends_for_weights_without_v
     for weight in (torch.nn.Parameter(Fakes().empty((4, 4), torch.float32)), torch.empty(4, 4)):
         assert torch.nn.init.trunc_normal_(weight, std=0.02, a=-0.01, b=0.01) is weight
     assert weight.abs().max() <= 0.01
+
+
+def test_all_that_is_asked_of_a_gpu_of_any_maker_is_answered(monkeypatch):
+    """Here there is none, which most of these functions raise for."""
+    Names(partial(monkeypatch.setattr, raising=False)).replace_torch(lambda *_: None)
+    answers = {name: getattr(torch.accelerator, name)() for name in torch.accelerator.__all__}
+    assert answers["device_count"] == 1 and answers["is_available"] and answers["get_memory_info"][0] > 0
+    assert answers["current_accelerator"].type == "cuda" and not torch.cuda.is_current_stream_capturing()
+    with torch.cuda.stream(torch.cuda.Stream()), torch.cuda.nvtx.range("a step"):
+        assert torch.cuda.Event().elapsed_time(torch.cuda.Event()) > 0
 
 
 class Handing(torch.nn.Module):

@@ -57,7 +57,7 @@ def reasons(answer: Answer) -> dict[RuledOut, list[str]]:
 def feed(answer: Answer) -> dict[str, Any] | None:
     """Return what a TPU that is picked, or the fastest device, needs so that its matrix units work."""
     options = [option for option in (answer.pick, answer.fastest) if option is not None and option.row.feed]
-    if not options or options[0].host_decides:
+    if not options or options[0].host_decides or answer.work.unit == "step":
         return None
     return {"card": options[0].row.card, **options[0].row.feed[0]}
 

@@ -328,6 +328,8 @@ def batch_words(work: AskedWork) -> str:
     """Return `batch 1,024`."""
     if work.unit == "product":
         return f"N {work.batch:,}"
+    if work.unit == "step":  # of a script whose batch does not show
+        return "batch unknown"
     return f"batch {work.batch:,}" + " on each" * (work.fixed != "batch" and work.most_devices > 1)
 
 

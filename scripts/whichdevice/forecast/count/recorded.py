@@ -28,7 +28,8 @@ def step_count(
     `held` are the bytes of all its arguments. A step whose programs are of one batch has one size.
     """
     sizes = [_sum(programs, {one: one.counted for one in programs}, size, held, recurrent)]
-    if any(one.rows for one in programs) and all(one.twice is not None for one in programs):
+    has_batch = any(one.rows for one in programs)
+    if has_batch and all(one.twice is not None for one in programs):
         added = [(one.function, one.twice.arguments - one.counted.arguments) for one in programs]
         more = sum(dict(sorted(added, key=lambda pair: pair[1])).values())  # of each function at its largest
         sizes.append(_sum(programs, {one: one.twice for one in programs}, 2 * size, held + more, recurrent))
@@ -37,7 +38,7 @@ def step_count(
     return StepCount(
         sizes=sizes, weights=trained, optimizer=max(0.0, state - trained),
         gradients=trained, arrays=sum(one.arrays for one in programs), keras=keras, units=float(size),
-        notes=list(notes),
+        unit="example" if has_batch else "step", notes=list(notes),
     )  # fmt: skip
 
 

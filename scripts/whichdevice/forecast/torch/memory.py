@@ -33,7 +33,6 @@ BY_LIBRARY = (FROZEN, LOGITS, SINGLE)  # what some versions of libraries hold be
 COMPILED_SAVES = 0.2  # of the need, that torch.compile may take less
 RESERVE = 0.9e9  # bytes of a GPU: CUDA's context with its kernels, handles and workspaces
 SAME = 0.01  # of the need and the operations: by so much a step of few blocks may miss the whole one
-LIKE = 3  # children of one class from which on a container's are blocks to checkpoint
 Copies = Callable[[int, bool], Mapping[str, float]]
 EIGHT_BIT = 0.25  # of the bytes of an optimiser's state in float32
 
@@ -159,23 +158,24 @@ class Plan:
 def shallow(step: Step) -> Step | None:
     """Return the step with as many of its equal blocks as are asked for; None where these are few, or not its only.
 
-    Raises StudyError where the same module comes each time: a script's.
+    Raises StudyError where the same module comes each time.
     """
     from torch import nn
 
     from whichdevice.forecast.torch.trace import FEW_LAYERS, built
+    from whichdevice.models.script.torch_answers import blocks_of
     from whichdevice.models.script.torch_fakes import Fakes
 
     if step.layers is not None:
         return None
     whole = built(step, Fakes())
-    blocks = blocks_of(whole)
-    if len(blocks) <= 2 * FEW_LAYERS[1] or len({_sizes(block) for _, _, block in blocks}) > 1:
+    _, blocks = blocks_of(whole)
+    if len(blocks) <= 2 * FEW_LAYERS[1] or len({*map(_sizes, blocks)}) > 1:
         return None
 
     def build(layers: int = len(blocks)) -> Any:
         module = step.build()
-        owner = blocks_of(module)[0][0]
+        owner, _ = blocks_of(module)
         if module is whole or not isinstance(owner, nn.ModuleList | nn.Sequential) or len(owner) != len(blocks):
             raise StudyError("the blocks of this model cannot be left out")
         del owner[layers:]
@@ -191,35 +191,11 @@ def _sizes(block: Any) -> str:
 
 def checkpointed(step: Step) -> Step:
     """Return the step with gradient checkpointing: the model's own, or of the blocks that it repeats."""
-    from torch import nn
-    from torch.utils.checkpoint import checkpoint
-
-    class Checkpointed(nn.Module):
-        """A block whose activations are computed again in the backward pass; its attributes are the block's."""
-
-        def __init__(self, block: Any) -> None:
-            super().__init__()
-            self.block = block
-
-        def forward(self, *args: Any, **kwargs: Any) -> Any:
-            return checkpoint(self.block, *args, use_reentrant=False, **kwargs)
-
-        def __getattr__(self, name: str) -> Any:
-            try:
-                return super().__getattr__(name)
-            except AttributeError:
-                return getattr(super().__getattr__("block"), name)
+    from whichdevice.models.script.torch_answers import checkpoint_blocks
 
     def build(*layers: int) -> Any:
         module = step.build(*layers)
-        model = next((part for part in module.modules() if hasattr(part, "gradient_checkpointing_enable")), None)
-        if model is not None:  # of Hugging Face, in a script's step, too; where it is on, nothing changes
-            model.gradient_checkpointing_enable({"use_reentrant": False})
-        elif hasattr(module, "set_grad_checkpointing"):  # of timm
-            module.set_grad_checkpointing()
-        else:
-            for owner, name, block in blocks_of(module):
-                setattr(owner, name, Checkpointed(block))
+        checkpoint_blocks(module)
         return module
 
     return replace(step, build=build)
@@ -253,22 +229,6 @@ def in_bfloat16(step: Step) -> Step:
         return tree_map_only(torch.Tensor, half, step.batch(size))
 
     return replace(step, batch=batch, precision="bfloat16")
-
-
-def blocks_of(module: Any) -> list[tuple[Any, str, Any]]:
-    """The children of one class in one container that have the most parameters; empty where none repeats.
-
-    Each with its container and its name there.
-    """
-    groups: dict[tuple[int, type], list[tuple[Any, str, Any]]] = {}
-    for owner in module.modules():
-        for name, child in owner.named_children():
-            groups.setdefault((id(owner), type(child)), []).append((owner, name, child))
-
-    def weights(group: list[tuple[Any, str, Any]]) -> int:
-        return sum(parameter.numel() for _, _, child in group for parameter in child.parameters())
-
-    return max((group for group in groups.values() if len(group) >= LIKE), key=weights, default=[])
 
 
 def updated(trace: Trace, share: float = 1.0) -> Trace:

@@ -19,6 +19,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 import torch
@@ -76,6 +77,7 @@ ENTRY = 12  # bytes of an entry of a sparse matrix: its value and its column
 THIN = 16  # inputs of a convolution; with fewer the tensor cores are mostly idle
 DEVICE = torch.ops.prim.device.default
 NO_KERNEL = {f"aten::{name}" for name in ("detach", "empty", "empty_like", "empty_strided", "new_empty", "lift_fresh")}
+EXCHANGE = "c10d::"  # with other processes, which is forecast by itself
 GATHERS = ("embedding", "index", "gather", "index_select", "nll_loss_forward", "nll_loss2d_forward")
 SCATTERS = ("embedding_dense_backward", "index_put", "scatter", "index_add", "nll_loss_backward", "nll_loss2d_backward")
 WRITES = ("copy_", "fill_", "zero_", "normal_", "uniform_", "bernoulli_")  # what they write to is not read
@@ -91,16 +93,16 @@ IN_FLOAT32 = re.compile(
 )
 
 
-def trace_step(step: Step, size: int, accumulation: int = 1) -> Trace:
-    """Trace a step of `accumulation` batches of `size` examples: of many equal layers a few, the rest by difference.
+def trace_step(step: Step, size: int) -> Trace:
+    """Trace a step of `size` examples: of many equal layers a few, the rest by difference.
 
     Where shapes depend on values, or the code fails without them, the step of a small model runs for real. Raises what
     the module, the loss or PyTorch raises.
     """
     few, several = FEW_LAYERS
     if step.layers is None or step.layers <= several:
-        return _of_layers(step, size, accumulation)
-    first, second = (_of_layers(step, size, accumulation, layers) for layers in FEW_LAYERS)
+        return _of_layers(step, size)
+    first, second = (_of_layers(step, size, layers) for layers in FEW_LAYERS)
     times = (step.layers - few) / (several - few)
 
     def extended(shallow: float, deep: float) -> float:
@@ -119,29 +121,29 @@ def trace_step(step: Step, size: int, accumulation: int = 1) -> Trace:
     return Trace(work, fused, memory, parameters, trained, first.notes, first.images, first.no_tpu, forward)
 
 
-def _of_layers(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
+def _of_layers(step: Step, size: int, *layers: int) -> Trace:
     fakes, kernels = Fakes(), Kernels(step.precision)
     module = built(step, fakes, *layers)
     try:
-        return _traced(step, module, size, accumulation, fakes.mode, kernels)
+        return _traced(step, module, size, fakes.mode, kernels)
     except Exception as error:
         reads, large = isinstance(error, READS_VALUE), sum(map(rounded, module.parameters())) > LARGE
         if isinstance(error, StudyError) or (large and not reads):
             raise
-        trace = _guessed(step, size, accumulation, fakes, *layers) if reads else None
+        trace = _guessed(step, size, fakes, *layers) if reads else None
         if trace is None and large:
             raise error
         if trace is None or (not large and trace.memory["peak"] <= MAX_WITH_VALUES):
             if kernels.peak > most_to_compute(MAX_COMPUTED):  # as far as it got
                 raise error
             try:
-                trace = _with_values(step, size, accumulation, *layers)
+                trace = _with_values(step, size, *layers)
             except TooLargeError:
                 raise error from None
     return untested(trace, "values read by the host")
 
 
-def _guessed(step: Step, size: int, accumulation: int, fakes: Fakes, *layers: int) -> Trace | None:
+def _guessed(step: Step, size: int, fakes: Fakes, *layers: int) -> Trace | None:
     """The step with the values that few examples alone decide, or else as if each value that it reads were a one."""
     with fakes.mode:
         batch = step.batch(size)
@@ -152,15 +154,15 @@ def _guessed(step: Step, size: int, accumulation: int, fakes: Fakes, *layers: in
     for examples, note in attempts:
         with suppress(Exception):  # what a model makes of such values is the model's
             module, kernels = built(step, fakes, *layers), Kernels(step.precision, fakes=fakes)
-            trace = _traced(step, module, size, accumulation, nullcontext(), kernels, examples)
+            trace = _traced(step, module, size, nullcontext(), kernels, examples)
             return replace(trace, notes=(*trace.notes, note))
     return None
 
 
-def _with_values(step: Step, size: int, accumulation: int, *layers: int) -> Trace:
+def _with_values(step: Step, size: int, *layers: int) -> Trace:
     """The step as it runs here, for real; raises TooLargeError where it takes more than it may."""
     module, kernels = built(step, None, *layers), Kernels(step.precision, most=most_to_compute(MAX_COMPUTED))
-    trace = _traced(step, module, size, accumulation, nullcontext(), kernels)
+    trace = _traced(step, module, size, nullcontext(), kernels)
     return replace(trace, notes=(*trace.notes, WITH_VALUES))
 
 
@@ -168,7 +170,6 @@ def _traced(
     step: Step,
     module: Any,
     size: int,
-    accumulation: int,
     where: AbstractContextManager[Any],
     kernels: "Kernels",
     known: Any = None,
@@ -179,30 +180,27 @@ def _traced(
     parameters = list(module.parameters())
     trained = [parameter for parameter in parameters if parameter.requires_grad] if trains else []
     as_on_gpu = AsOnGPU(kernels)
-    in_its_group = getattr(module, "in_its_group", nullcontext)  # a backward pass of its own may exchange, too
     with where:
         kernels.hold(*parameters, *module.buffers())
         weights, kernels.live = kernels.live, kernels.live + state
         batch = step.batch(size) if known is None else known
         kernels.hold(*(tensor for tensor in tree_leaves(batch) if isinstance(tensor, torch.Tensor)))
-        with kernels, as_on_gpu, torch.enable_grad() if trains else torch.no_grad(), in_its_group():
+        with kernels, as_on_gpu, torch.enable_grad() if trains else torch.no_grad():
             loss = _forward(step, module, batch)
-            kept, forward = kernels.live - weights - state, _total((kernels.items(), accumulation))
+            kept, forward = kernels.live - weights - state, _total(kernels.items())
             if trains:
                 _backward(loss, trained, kernels)
         gradients = sum(rounded(parameter.grad) for parameter in trained if parameter.grad is not None)
     memory = {"weights": weights, "gradients": gradients, "optimizer": state, "activations": kept}
-    whole = gradients if accumulation > 1 else 0
-    memory |= {"passes": kernels.peak + whole, "early": kernels.early + whole, "late": kernels.late + whole}
+    memory |= {"passes": kernels.peak, "early": kernels.early, "late": kernels.late}
     memory |= {"working": kernels.peak_besides - weights - state, "update": updates.peak}
     memory["peak"] = max(memory["passes"], weights + gradients + state + updates.peak)
-    alone = _total((kernels.items(), accumulation), (updates.items(), 1))
-    fused = _total((kernels.fusion.items(), accumulation), (updates.items(), 1))
+    alone, fused = (_total(items, updates.items()) for items in (kernels.items(), kernels.fusion.items()))
     works = alone.work("gpu", "eager"), fused.work("gpu", "torch.compile")
     counts = (sum(parameter.numel() for parameter in some) for some in (parameters, trained))
     trace = Trace(*works, {name: float(nbytes) for name, nbytes in memory.items()}, *counts)
     trace = replace(trace, images=kernels.images, forward=forward.work("gpu", "eager") if trains else None)
-    return _marked(trace, kernels, getattr(module, "reads_values", False))
+    return _marked(trace, kernels)
 
 
 def _optimizer(step: Step, module: Any, where: AbstractContextManager[Any]) -> tuple["Kernels", int]:
@@ -228,19 +226,16 @@ def _backward(loss: Any, trained: Sequence[Any], kernels: "Kernels") -> None:
     torch.autograd.backward(torch.autograd.graph.get_gradient_edge(loss), (torch.ones_like(loss),))
 
 
-def _total(*parts: tuple[Iterable[Item], int]) -> Total:
-    """The sum of kernels, each part so many times."""
+def _total(*parts: Iterable[Item]) -> Total:
+    """The sum of kernels."""
     total = Total()
-    for items, times in parts:
-        for item in items:
-            total.put(item, times)
+    for item in chain(*parts):
+        total.put(item, 1)
     return total
 
 
-def _marked(trace: Trace, kernels: "Kernels", reads_values: bool) -> Trace:
+def _marked(trace: Trace, kernels: "Kernels") -> Trace:
     """The trace with what its kernels tell of forecasts that nobody tested, and of TPUs."""
-    if reads_values:  # of a script
-        kernels.untested.add("values read by the host")
     if is_tiny(trace.work):
         kernels.untested.add("hundreds of tiny kernels")
     trace = replace(trace, notes=tuple(sorted(kernels.notes)), no_tpu=tuple(sorted(kernels.no_tpu)))
@@ -258,8 +253,7 @@ def built(step: Step, fakes: Fakes | None, *layers: int) -> Any:
         try:
             with fakes.mode, made, AsOnGPU():
                 module = step.build(*layers)
-                made_before = not all(map(is_fake, module.parameters()))  # a script's
-                return _fake(module, whole) if whole or made_before else module
+                return _fake(module, whole) if whole or not all(map(is_fake, module.parameters())) else module
         except Exception as error:
             if isinstance(error, StudyError) and error.__cause__ is None:  # of what is asked, not of what was tried
                 raise
@@ -550,7 +544,7 @@ class Kernels(TorchDispatchMode):
             outputs = dense(args[0])
         shared = self._follow(inputs, outputs, schema.is_mutable)
         view = not schema.is_mutable and all(storage_of(tensor) in shared for tensor in outputs)
-        if view or schema.name in NO_KERNEL:
+        if view or schema.name in NO_KERNEL or schema.name.startswith(EXCHANGE):
             return None, inputs
         name = schema.name.removeprefix("aten::")
         if any(tensor.dtype in DOUBLE and tensor.dim() for tensor in (*inputs, *outputs)):

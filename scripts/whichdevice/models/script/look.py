@@ -26,13 +26,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NoReturn
 
-from whichdevice.base.code_hash import code_hash, imported_packages, parsed
+from whichdevice.base.code_hash import code_hash, parsed
 from whichdevice.base.errors import StudyError
 from whichdevice.base.files import RETURNED, package_first, write_atomically
 from whichdevice.base.memory import memory_within, most_to_compute, peak_memory
 from whichdevice.models.address import Address, read_address
 from whichdevice.models.declaration import Declaration
-from whichdevice.models.framework import KERAS, framework_in, framework_of
+from whichdevice.models.framework import KERAS, TORCH, framework_in, framework_of
 from whichdevice.models.model_file import LOOK_UPS, Adapter, error_line
 from whichdevice.models.pipeline import Rate, rates
 from whichdevice.models.script.found import AS_WRITTEN, COUNTER, RECORDER, SHARED, Conditions, Evaluation, Found, Script
@@ -55,16 +55,10 @@ VERSIONS = ("keras", "tensorflow", "torch", "transformers", "lightning", "jax", 
 QUIETLY = {  # a search for TPUs takes a minute
     "MPLBACKEND": "Agg", "TF_CPP_MIN_LOG_LEVEL": "2", "JAX_PLATFORMS": "cpu", "PYTHONHASHSEED": "0", **RETURNED,
 }  # fmt: skip
-TRAINING = {
-    "fit", "fit_generator", "learn", "step", "train", "train_on_batch", "backward", "gradient", "watch", "grad",
-    "value_and_grad", "filter_grad", "filter_value_and_grad", "Session", "InteractiveSession",
-}  # fmt: skip
 
 
 def is_script(path: Path) -> bool:
-    """Whether a file trains by itself: it calls `fit`, `step`, `train` or the like, and has no function `model`.
-
-    A file that runs what another one beside it, or a library of a framework, defines may train there.
+    """Whether a file trains by itself: it has no function `model`, and calls something when it is run.
 
     A model file of Keras that looks words up is run as one: that part of its model belongs to the host.
     """
@@ -72,25 +66,12 @@ def is_script(path: Path) -> bool:
         tree = parsed(path.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError):
         return False
-    parts = [node for node in tree.body if getattr(node, "name", "") != "data"]
-    used = [call.func for part in parts for call in calls_of(part)]
-    used += [decorator for node in ast.walk(tree) for decorator in getattr(node, "decorator_list", ())]
-    names = {getattr(callee, "attr", getattr(callee, "id", "")) for callee in used}
     if any(isinstance(node, ast.FunctionDef) and node.name == "model" for node in tree.body):
-        return bool(names & {*LOOK_UPS}) and framework_of(tree) == KERAS
-    return bool(names & TRAINING) or _runs_others(tree, path.parent) or (_calls(tree) and framework_of(tree, "") != "")
-
-
-def _runs_others(tree: ast.Module, folder: Path) -> bool:
-    """Whether a file imports one beside it and calls something when it is run."""
-    packages = imported_packages(tree.body)
-    beside = any((folder / f"{name}.py").is_file() or (folder / name).is_dir() for name in packages)
-    return beside and _calls(tree)
-
-
-def _calls(tree: ast.Module) -> bool:
-    """Whether a file calls something when it is run, beyond what its variables are made of."""
-    return any(isinstance(node, ast.Expr | ast.If) and next(calls_of(node), None) for node in tree.body)
+        used = [call.func for part in tree.body if getattr(part, "name", "") != "data" for call in calls_of(part)]
+        looks_up = any(getattr(callee, "attr", getattr(callee, "id", "")) in LOOK_UPS for callee in used)
+        return looks_up and framework_of(tree) == KERAS
+    runs = (node for node in tree.body if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef))
+    return any(next(calls_of(node), None) for node in runs)
 
 
 def trains(address: Address) -> bool:
@@ -124,7 +105,7 @@ def keep_watched(script: Script, folder: Path) -> str:
     write_atomically(text, path)
     address = read_address(str(path))
     keep(address, script.found)
-    _keep_record(script, _recorded(address))
+    _keep_record(script, _kept(address, suffix=".trace"))
     return str(path)
 
 
@@ -212,13 +193,13 @@ def recording(address: Address, **changes: Any) -> tuple[Found, dict[str, Any]]:
             raise StudyError(str(failure))
     found = known(address, variant)
     assert found is not None
-    return found, json.loads(_recorded(address, variant).read_text(encoding="utf-8"))
+    return found, json.loads(_kept(address, variant, ".trace").read_text(encoding="utf-8"))
 
 
 def _failure(address: Address, conditions: Conditions, end: float, variant: str = "") -> Failure | None:
     """Run the script in a process of its own until its training starts; return why it did not, until a time."""
-    for file in (_failed(address), _stuck(address)):
-        file.unlink(missing_ok=True)
+    for suffix in (".failed", ".stuck"):
+        _kept(address, suffix=suffix).unlink(missing_ok=True)
     line = ""
     try:
         done = subprocess.run(
@@ -232,14 +213,14 @@ def _failure(address: Address, conditions: Conditions, end: float, variant: str 
         )
     except subprocess.TimeoutExpired:
         with suppress(OSError):
-            line = last_line(_stuck(address).read_text(encoding="utf-8"), address)
+            line = last_line(_kept(address, suffix=".stuck").read_text(encoding="utf-8"), address)
         return Failure(f"{address.label}: its training did not start within {START_SECONDS:g} s{line}", LESS)
     if known(address, variant) is not None:
         return None
     if done.returncode == -signal.SIGKILL:
         return Failure(f"{address.label}: {KILLED}")
     with suppress(OSError, ValueError):
-        return Failure(**json.loads(_failed(address).read_text(encoding="utf-8")))
+        return Failure(**json.loads(_kept(address, suffix=".failed").read_text(encoding="utf-8")))
     lines = [line for line in done.stderr.strip().splitlines() if line.strip()]
     return Failure(lines[-1] if lines else f"{address.label}: ended with exit code {done.returncode}")
 
@@ -273,8 +254,12 @@ def script_adapter(address: Address) -> ScriptAdapter:
     return ScriptAdapter(address, unknown, load)
 
 
-def _kept(address: Address, variant: str = "") -> Path:
-    """The file of what was found: its name is a hash of the script's files, arguments, versions, Python and machine."""
+def _kept(address: Address, variant: str = "", suffix: str = ".json") -> Path:
+    """The file of what was found: its name is a hash of the script's files, arguments, versions, Python and machine.
+
+    With another suffix it is of what was recorded of its step (.trace), of why no training started (.failed), or of
+    where the script was when its time was nearly over (.stuck).
+    """
     watchers = ("watch_keras", "watch_tensorflow", "watch_torch", "watch_jax")
     code = code_hash(RECORDER, COUNTER, *(f"whichdevice.models.script.{name}" for name in ("look", *watchers)))
     digest = hashlib.sha256(
@@ -285,22 +270,7 @@ def _kept(address: Address, variant: str = "") -> Path:
     for name in VERSIONS:
         with suppress(metadata.PackageNotFoundError):
             digest.update(f"{name} {metadata.version(name)}".encode())
-    return FOLDER / f"{digest.hexdigest()[:16]}{variant and f'-{variant}'}.json"
-
-
-def _recorded(address: Address, variant: str = "") -> Path:
-    """The file of what was recorded of a script's step."""
-    return _kept(address, variant).with_suffix(".trace")
-
-
-def _failed(address: Address) -> Path:
-    """The file of why no training started."""
-    return _kept(address).with_suffix(".failed")
-
-
-def _stuck(address: Address) -> Path:
-    """The file of where the script was when its time was nearly over."""
-    return _kept(address).with_suffix(".stuck")
+    return FOLDER / f"{digest.hexdigest()[:16]}{variant and f'-{variant}'}{suffix}"
 
 
 def last_line(stack: str, address: Address) -> str:
@@ -356,7 +326,7 @@ def main() -> NoReturn:
             _look(address, run, variant)
     except BaseException as error:
         failure = _failure_of(error, address, run)
-        write_atomically(json.dumps(asdict(failure)), _failed(address))
+        write_atomically(json.dumps(asdict(failure)), _kept(address, suffix=".failed"))
         print(failure, file=sys.stderr)
         _end(1)
     _end(0)
@@ -365,7 +335,8 @@ def main() -> NoReturn:
 def _say_where(address: Address, seconds: float) -> None:
     """Write where the script is after some seconds."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(_stuck(address), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)  # open until the process ends
+    file = _kept(address, suffix=".stuck")
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)  # open until the process ends
     faulthandler.dump_traceback_later(seconds, file=descriptor)
 
 
@@ -387,7 +358,7 @@ def _failure_of(error: BaseException, address: Address, run: ScriptRun) -> Failu
         return Failure(text, advice)
     if is_scripts_own(cause, run.path):
         return Failure(text, advice or OWN)
-    return Failure(text, WATCH_IT, needs_values=True)
+    return Failure(text, WATCH_IT if TORCH in sys.modules else advice, needs_values=True)
 
 
 def _look(address: Address, run: ScriptRun, variant: str) -> None:
@@ -414,7 +385,7 @@ def _look(address: Address, run: ScriptRun, variant: str) -> None:
         note = f"Its input pipeline fails here and is not timed: {error_line(error, address)}."
         training = replace(training, notes=(*training.notes, note))
     training = replace(training, memory=peak_memory())
-    _keep_record(script, _recorded(address, variant))
+    _keep_record(script, _kept(address, variant, ".trace"))
     keep(address, training, variant)
 
 

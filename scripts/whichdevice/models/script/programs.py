@@ -6,11 +6,12 @@ for twice of it: between two batches all is linear.
 """
 
 import math
+import re
 import statistics
 import sys
 import time
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import pairwise
@@ -27,7 +28,10 @@ PERIODS, VARYING = 2, 8  # that are recorded; where lengths vary
 SLOW, PATIENCE, MANY = 10.0, 20.0, 64  # seconds and ends for which another function that trains is waited for
 TIMED_PERIODS, TIMED_SECONDS = 20, 10.0  # until a step is timed here
 MAX_OPERATIONS, MAX_KERNELS, MAX_BYTES = 5e10, 400, 2**30  # of a program in all its runs that is computed here
-LENGTHS = "Lengths vary from {least} to {most}: a step is the mean of {count}."
+LENGTHS = "Lengths vary from {least} to {most}: a step is the mean of {count} batches."
+NO_BATCH = "How many examples its batch has does not show: it is counted by steps."
+NO_END = "how long its training goes on does not show"
+BATCH_SIZE = re.compile("batch_?size", re.IGNORECASE)  # in the name of a variable or setting
 
 
 @dataclass(eq=False)
@@ -35,6 +39,7 @@ class Program:
     """A program that no other one calls, with arguments of some shapes."""
 
     function: Hashable  # that it is of, whatever its shapes
+    name: str  # of that function
     counted: Any  # its kernels and memory (forecast/count/fusion.py)
     twice: Any = None  # the same with twice the examples; None: it is of one batch
     arrays: int = 0  # that a call hands over
@@ -84,17 +89,24 @@ class Periods:
         self.facts: dict[str, Any] = {}  # of what is found, beside amounts
         self.stated: Length | None = None  # by arguments of a library's loop, in place of those of loops
         self.examples: int | None = None  # of an epoch, where they are stated
-        self.batches: Any = None  # what gives batches
+        self.batches: Any = None  # what gives batches; None: what the innermost loop goes over
+        self.without_values = False  # whether a program was not computed
         self.keras, self.recurrent, self.parallel = False, list[Any](), False
         self.counted_notes: list[str] = []  # on how the step is counted
         self.frame: FrameType | None = None  # that called a library's loop; None: the script's own trains
         self._turn, self._began = Turn(), math.inf
 
-    @classmethod
-    def of(cls, watcher: Watcher) -> "Periods":
-        """Return the periods of a run, which all its watchers record."""
-        watcher.run.periods = watcher.run.periods or cls(watcher)
-        return watcher.run.periods  # type: ignore[no-any-return]
+    def computes(self, program: Program) -> bool:
+        """Return whether a program is run, rather than its results made up."""
+        computes = program.is_computed or self.run.conditions.values
+        self.without_values = self.without_values or not computes
+        return computes
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether a period was recorded: a function that trains ended twice, or trains for several steps."""
+        ends = Counter(turn.function for turn in self.turns)
+        return max(ends.values(), default=0) > 1 or any(turn.runs[-1].steps != 1 for turn in self.turns)
 
     def ran(self, program: Program, held: Mapping[int, float], seconds: float, frame: FrameType | None) -> None:
         """Note that a program ran, with these arguments; one that trains ends a turn."""
@@ -123,14 +135,12 @@ class Periods:
         return min(ends.values()) > wanted or waited > PATIENCE or len(self.turns) > MANY * len(ends)
 
     def _lengths(self) -> set[int]:
-        """Return the lengths of batches, where they differ by more than the number of examples."""
+        """Return the lengths of batches, where they differ by more than the number of examples; the longest ones."""
         first = self.turns[0].function
         of_one = [turn.runs[-1].shapes for turn in self.turns if turn.function == first]
-        for arrays in zip(*of_one, strict=False):
-            for sizes in zip(*(shape[1:] for shape in arrays), strict=False):
-                if len({*sizes}) > 1:
-                    return {*sizes}
-        return set()
+        arrays = [[shape[1:] for shape in shapes] for shapes in zip(*of_one, strict=False)]
+        sizes = [{*axis} for shapes in arrays for axis in zip(*shapes, strict=False)]
+        return max((axis for axis in sizes if len(axis) > 1), key=max, default=set())
 
     def periods(self) -> list[list[Turn]]:
         """Return the turns of each period of the function that ends least often."""
@@ -169,13 +179,15 @@ class Periods:
         several: dict[str, Any] = {"keeps": "examples", "asks": None} if self.run.counts_gpus and gpus == 1 else {}
         found = Found(
             self.framework, size, unit="example" if rows else "step", line=last.line, precision=_precision(count),
-            notes=(*self.notes, *self._varies(), *others_like(self.run.path, last.line)),
+            notes=(*self.notes, *self._varies(), *([] if rows else [NO_BATCH]),
+                   *others_like(self.run.path, last.line, last.runs[-1].name)),
             **several, **facts, **self.facts,
         )  # fmt: skip
         total = turns * facts["epochs"] if turns else None
         parallel = self.parallel or any(one.devices > 1 for period in periods for turn in period for one in turn.runs)
         record = SimpleNamespace(count=count, steps=total, compares=True, joins=True, parallel=parallel)
-        return Script(found, record, self.batches)
+        loaders = [loop.loader for loop in last.loops if loop.loader is not None]
+        return Script(found, record, self.batches if self.batches is not None or not loaders else loaders[-1])
 
     def _count(self, periods: Sequence[Sequence[Turn]], size: int, steps: float) -> dict[str, Any]:
         """Count the mean period, of which each run of the last program may be several steps."""
@@ -202,7 +214,78 @@ class Periods:
         return [LENGTHS.format(least=min(lengths), most=max(lengths), count=len(self.turns) - 1)] if lengths else []
 
 
-NO_END = "how long its training goes on does not show"
+class ProgramWatcher(Watcher):
+    """Watches what runs programs, of whichever framework."""
+
+    def __init__(self, run: ScriptRun) -> None:
+        super().__init__(run)
+        self.periods: Periods = run.periods or Periods(self)
+        run.periods = self.periods
+
+    @property
+    def trains(self) -> bool:  # type: ignore[override]
+        """Return whether a program took gradients."""
+        return bool(self.periods.turns)
+
+    @property
+    def without_values(self) -> bool:  # type: ignore[override]
+        """Return whether its training has started and is not computed."""
+        return self.trains and self.periods.without_values
+
+    @property
+    def has_started(self) -> bool:
+        """Return whether a period was recorded, after which an error is no matter, or a step, where it exits itself."""
+        return self.periods.is_whole or (self.run.exited and self.trains)
+
+    def say(self, *notes: str | None) -> None:
+        """Note sentences for the answer, each once."""
+        self.periods.notes += [note for note in notes if note and note not in self.periods.notes]
+
+    def ended(self, variables: Mapping[str, Any]) -> Script | None:
+        """Return what was recorded of a script that ended by itself."""
+        return self.periods.script() if self.trains else None
+
+
+def rows_of(arguments: Iterable[Sequence[tuple[int, ...]]], named: Collection[int] = ()) -> int | None:
+    """Return the examples of a batch by the shapes of arrays, for each argument; None: they do not show.
+
+    The arrays of an argument have a length in common. Where most arrays have several, it is the one that a variable
+    named for a batch's size has; else the one that they begin with.
+    """
+    arrays, begins = Counter[int](), Counter[int]()
+    for shapes in arguments:
+        common = set[int]().union(*shapes).intersection(*shapes)
+        arrays.update(size for size in common for _ in shapes)
+        begins.update(shape[0] for shape in shapes if shape and shape[0] in common)
+    known = [size for size in arrays if size in begins or size in named]
+    return max(known[::-1], key=lambda size: (arrays[size], size in named, begins[size]), default=None)
+
+
+def doubled(shape: Sequence[int], rows: int) -> tuple[int, ...]:
+    """Return the shape of an array of twice as many examples."""
+    place = [*shape].index(rows) if rows in shape else None
+    return tuple(2 * size if at == place else size for at, size in enumerate(shape))
+
+
+def named_sizes(run: ScriptRun) -> set[int]:
+    """Return the values of what is named for a batch's size where the script is: variables and settings in them."""
+    found, frame = set[int](), caller(run)
+    while frame is not None:
+        if is_own(frame.f_code.co_filename, run.path):
+            for variables in (frame.f_locals, frame.f_globals):
+                found.update(_named(variables))
+                for value in [*variables.values()]:
+                    found.update(_named(value if isinstance(value, dict) else getattr(value, "__dict__", {})))
+        frame = frame.f_back
+    return found
+
+
+def _named(variables: Mapping[Any, Any]) -> Iterator[int]:
+    for name, held in [*variables.items()]:
+        if isinstance(name, str) and BATCH_SIZE.search(name):
+            value = getattr(held, "value", held)  # of a flag
+            if type(value) is int:
+                yield value
 
 
 def _precision(count: Mapping[str, Any] | None) -> str:

@@ -34,6 +34,7 @@ from functools import partial, wraps
 from importlib import import_module
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, NoReturn
@@ -417,44 +418,32 @@ def called_in(path: Path, name: str) -> bool:
     )
 
 
-def others_like(path: Path, line: int | None) -> tuple[str, ...]:
-    """A sentence for the answer where other lines, beyond the loops around this one, train too: `model.fit` again."""
-    tree = parsed(path.read_bytes())
-    loops = [loop for loop in ast.walk(tree) if isinstance(loop, ast.For | ast.While)]
-    around = [range(loop.lineno, (loop.end_lineno or 0) + 1) for loop in loops]
-    inside = [lines for lines in around if line in lines] or [range(line or 0, (line or 0) + 1)]
-    calls = {(call.lineno, ast.unparse(call.func)) for call in calls_of(tree) if isinstance(call.func, ast.Attribute)}
-    names = {name for number, name in calls if number == line and name.rpartition(".")[2] in ("fit", "step")}
-    others = {number for number, name in calls if name in names and not any(number in lines for lines in inside)}
-    others |= {*_called_again(tree, line or 0)}
+def others_like(path: Path, line: int | None, name: str = "") -> tuple[str, ...]:
+    """A sentence for the answer where lines beyond the loops around this one call what trains here, too.
+
+    What trains is `model.fit`, `optimizer.step` or the function of this name; else the function around it, where its
+    first call is in no loop, as such a loop may evaluate by it.
+    """
+    tree, at, others = parsed(path.read_bytes()), line or 0, set[int]()
+    loops = [_lines(loop) for loop in ast.walk(tree) if isinstance(loop, ast.For | ast.While)]
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    calls = sorted((call.lineno, ast.unparse(call.func)) for call in calls_of(tree))
+    here = {called for number, called in calls if number == line}
+    trains = {called for called in here if called.endswith((".fit", ".step")) or called.rpartition(".")[2] == name}
+    for _ in range(1 + len(functions)):
+        inside = [lines for lines in loops if at in lines] or [range(at, at + 1)]
+        others = {number for number, called in calls if called in trains} - {*chain(*inside)}
+        around = [node for node in functions if at in _lines(node)][-1:]
+        trains = {node.name for node in around}
+        again = [number for number, called in calls if called in trains and number not in _lines(around[0])]
+        if others or not again or any(again[0] in lines for lines in loops):
+            break
+        at = again[0]
     return (NOT_COUNTED.format(line=line, which=", ".join(map(str, sorted(others)))),) if others else ()
 
 
-def _called_again(tree: ast.AST, line: int) -> list[int]:
-    """The lines of a block that call the function around this line, or one around its call, after its first call.
-
-    Not of a loop's block, where such a call may evaluate.
-    """
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    owners = [node for node in ast.walk(tree) if not isinstance(node, ast.For | ast.While)]
-    bodies = [body for node in owners for body in (getattr(node, "body", None), getattr(node, "orelse", None))]
-    lines, seen = [line], set[str]()
-    while len(lines) == 1:
-        around = [node for node in functions if node.lineno <= lines[0] <= (node.end_lineno or 0)]
-        if not around or around[-1].name in seen:
-            break
-        name = around[-1].name
-        seen.add(name)
-        for body in (body for body in bodies if isinstance(body, list)):
-            again = [part.lineno for part in body if not hasattr(part, "body") and name in _called_in(part)]
-            if len(again) > 1:
-                return again[1:]
-        lines = [call.lineno for call in calls_of(tree) if getattr(call.func, "id", None) == name]
-    return []
-
-
-def _called_in(tree: ast.AST) -> set[str]:
-    return {getattr(call.func, "id", "") for call in calls_of(tree)}
+def _lines(node: Any) -> range:
+    return range(node.lineno, node.end_lineno + 1)
 
 
 def calls_of(tree: ast.AST) -> Iterator[ast.Call]:

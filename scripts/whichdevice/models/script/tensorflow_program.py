@@ -4,9 +4,8 @@ What XLA has no form for, a look-up of words or a turned image, is left out of t
 """
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -16,6 +15,7 @@ import tensorflow as tf
 
 from whichdevice.base.errors import StudyError
 from whichdevice.models.script.found import COUNTER
+from whichdevice.models.script.programs import doubled, rows_of
 from whichdevice.models.script.run import replaced
 
 WITHOUT_FORM = re.compile(r"(\w+) \(No registered")
@@ -24,8 +24,6 @@ SUMMARIES = ("scalar", "image", "histogram", "text", "audio", "write", "graph")
 MOST_LEFT_OUT = 8  # times that parts are left out, until a step is none that XLA takes
 LEFT_OUT = "{names}: not in the step that is counted, as XLA has no form for it; TensorFlow runs it."
 WITHOUT_VALUES = (tf.string, tf.resource, tf.variant)
-MAX_READ = 64  # batches whose lengths are read
-LENGTHS = "Lengths vary from {least} to {most}; steps are of the mean, {mean}."
 
 Call = tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]]
 
@@ -33,8 +31,11 @@ Call = tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]]
 class Lowered:
     """A function's program for arguments of some shapes."""
 
-    def __init__(self, call: Call, shapes: Sequence[tuple[int, ...]] | None = None) -> None:
+    def __init__(
+        self, call: Call, shapes: Sequence[tuple[int, ...]] | None = None, named: Collection[int] = ()
+    ) -> None:
         function, args, kwargs = call
+        self._call, self._named = call, named
         self._leaves = tf.nest.flatten((args, dict(kwargs)))
         self.places = [place for place, leaf in enumerate(self._leaves) if is_tensor(leaf)]
         given = [self._leaves[place] for place in self.places]
@@ -66,8 +67,7 @@ class Lowered:
             except Exception as error:
                 found = set(WITHOUT_FORM.findall(str(error))) - self.left_out
                 if not found:
-                    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-                    raise StudyError(f"XLA does not take its step: {lines[0]}") from error
+                    raise StudyError(f"XLA does not take its step: {line_of_error(error)}") from error
                 self.left_out |= found
                 self.named |= found
                 continue
@@ -144,14 +144,14 @@ class Lowered:
 
     @property
     def rows(self) -> int | None:
-        """Return the examples of its batch: the commonest first size of its tensors."""
-        lengths = Counter(shape[0] for shape in self.shapes if shape)
-        return lengths.most_common(1)[0][0] if lengths else None
+        """Return the examples of its batch, by the shapes of its arguments."""
+        given = (*self._call[1], *dict(self._call[2]).values())
+        return rows_of(([tuple(leaf.shape) for leaf in tf.nest.flatten(one) if is_tensor(leaf) and len(leaf.shape)]
+                        for one in given), self._named)  # fmt: skip
 
     def doubled(self) -> list[tuple[int, ...]]:
         """Return the shapes of twice as many examples."""
-        rows = self.rows
-        return [(2 * rows, *shape[1:]) if rows and shape[:1] == (rows,) else shape for shape in self.shapes]
+        return [doubled(shape, self.rows or 0) for shape in self.shapes]
 
     @cached_property
     def _variables(self) -> dict[int, float]:
@@ -169,6 +169,12 @@ class Lowered:
         given = [self._leaves[place] for place in self.places]
         return self._variables | {id(one): float(np.prod(shape)) * _width(one)
                        for one, shape in zip(given, self.shapes, strict=True)}  # fmt: skip
+
+
+def line_of_error(error: BaseException) -> str:
+    """Return the first line of an error; the last one where AutoGraph wrote whence it comes."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return lines[-1 if lines[0].startswith("in user code") else 0]
 
 
 def _of_shape(leaf: Any, spec: Any) -> Any:
@@ -201,25 +207,6 @@ def zeros_like(traced: Any) -> Any:
     if not all(tf.is_tensor(spec) and spec.shape.is_fully_defined() for spec in specs):
         return None
     return tf.nest.map_structure(lambda spec: tf.zeros(spec.shape, spec.dtype), traced.structured_outputs)
-
-
-def mean_shapes(source: Any) -> tuple[list[tuple[int, ...]] | None, str | None]:
-    """Return the mean shapes of a data set's batches and a sentence on them, where their lengths vary."""
-    specs = tf.nest.flatten(getattr(source, "element_spec", ()))
-    if not any(None in tuple(spec.shape)[1:] for spec in specs if isinstance(spec, tf.TensorSpec) and spec.shape.rank):
-        return None, None
-    with suppress(Exception):  # of the script's own data
-        read = [[tuple(leaf.shape) for leaf in tf.nest.flatten(item)] for item in source.take(MAX_READ)]
-        usual = Counter(shapes[0][:1] for shapes in read).most_common(1)[0][0]
-        columns = [np.array(column) for column in zip(*(one for one in read if one[0][:1] == usual), strict=True)]
-        means = [tuple(map(int, np.rint(column.mean(axis=0)))) for column in columns]
-        varying = [(mean[axis], column[:, axis].min(), column[:, axis].max())
-                   for column, mean in zip(columns, means, strict=True)
-                   for axis in np.flatnonzero((column != column[0]).any(axis=0))]  # fmt: skip
-        if varying:
-            mean, least, most = max(varying)
-            return means, LENGTHS.format(mean=mean, least=least, most=most)
-    return None, None
 
 
 @contextmanager

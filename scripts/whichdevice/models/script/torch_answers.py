@@ -1,13 +1,14 @@
 """Answers what a PyTorch script asks of devices and values while it is recorded.
 
-    with Answers(watching):    # in the script's thread
-        ...
+    answer(watching)    # in the script's thread, and in those that it begins
 
-Tensors that it sends to a GPU stay on the CPU; the recorder knows them. A tensor without values has ones.
+Tensors that it sends to a GPU stay on the CPU; the recorder knows them, unless it rests. A tensor without values has
+ones.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Protocol
@@ -15,12 +16,13 @@ from typing import Any, Protocol
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_any, tree_map_only
+from torch.utils.checkpoint import checkpoint
 
 from whichdevice.models.script.torch_fakes import is_fake
 from whichdevice.models.script.torch_names import is_cuda, on_cpu
 
 LARGE = 2**28  # bytes of a tensor that has no values once it is on the GPU
-LIKE = 3  # blocks of one class from which on they are checkpointed
+LIKE = 3  # children of one class from which on a container's are blocks
 CHANGES = ("add_", "sub_", "mul_", "copy_", "__iadd__", "__isub__", "__imul__")
 SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 ON_GPU: Mapping[Any, Any] = {torch.Tensor.is_cuda.__get__: True, torch.Tensor.get_device: 0}  # type: ignore[attr-defined]
@@ -30,6 +32,9 @@ class Watching(Protocol):
     """What is told of a script's calls (watch_torch.py)."""
 
     recorder: Any
+
+    def replace(self, owner: Any, name: str, value: Any) -> None:
+        """Put a value in place of an attribute until the script is over."""
 
     def changes(self, weight: Any) -> None:
         """Note that the script changes a weight itself."""
@@ -61,18 +66,20 @@ class Answers(TorchFunctionMode):
         if function is torch.device:
             with torch._C.DisableTorchFunction():  # it stays a GPU's by name
                 return torch.device("cuda", *args) if [*map(type, args)] == [int] else torch.device(*args, **named)
-        if self._recorder.resting:
-            args, kwargs = on_cpu(args, named)
-            return function(*args, **kwargs)
         first = args[0] if args and isinstance(args[0], torch.Tensor) else None
-        if first is not None and name in ("cuda", "pin_memory"):
-            return self._on_gpu(first) if name == "cuda" else first
-        if function in ON_GPU:
-            return ON_GPU[function]
+        if name == "pin_memory" and first is not None:
+            return first
+        named.pop("pin_memory", None)
         if name == "to" and len(args) > 1 and type(args[1]) is int:
             args = (first, "cuda", *args[2:])
         goes = any(map(is_cuda, (*args, *named.values()))) or type(named.get("device")) is int
         args, kwargs = on_cpu(args, named)
+        if name == "cuda" and first is not None:
+            return first if self._recorder.resting else self._on_gpu(first)
+        if self._recorder.resting:
+            return function(*args, **kwargs)
+        if function in ON_GPU:
+            return ON_GPU[function]
         if name in CHANGES or function == SET_DATA:
             self._watching.changes(first)
         if tree_any(is_fake, (args, kwargs)):
@@ -114,35 +121,38 @@ class Answers(TorchFunctionMode):
         return known[id(tensor)]
 
 
-class OnCPU(TorchFunctionMode):
-    """Lets what a script sends to a GPU stay on the CPU."""
+def answer(watching: Watching) -> None:
+    """Answer what this thread asks, which does not end, and each one that begins: libraries load weights in some."""
+    Answers(watching).__enter__()
+    run = threading.Thread.run
 
-    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Call a function of PyTorch."""
-        name = getattr(function, "__name__", "")
-        if name in ("cuda", "pin_memory"):
-            return args[0]
-        if name == "to" and len(args) > 1 and type(args[1]) is int:
-            args = (args[0], "cpu", *args[2:])
-        args, named = on_cpu(args, kwargs or {})
-        return function(*args, **named)
+    def answered(thread: threading.Thread) -> None:
+        with Answers(watching):
+            run(thread)
+
+    watching.replace(threading.Thread, "run", answered)
 
 
-def checkpoint_blocks(module: torch.nn.Module) -> None:
-    """Let a module's repeated blocks compute their activations again in the backward pass."""
-    from torch.utils.checkpoint import checkpoint
-
+def checkpoint_blocks(module: Any) -> None:
+    """Let a module's repeated blocks compute their activations again in the backward pass; by its own means if any."""
     own = next((part for part in module.modules() if hasattr(part, "gradient_checkpointing_enable")), None)
-    if own is not None:
-        own.gradient_checkpointing_enable({"use_reentrant": False})  # type: ignore[operator]
-        return
-    groups: dict[Any, list[torch.nn.Module]] = {}
+    if own is not None:  # of Hugging Face
+        own.gradient_checkpointing_enable({"use_reentrant": False})
+    elif hasattr(module, "set_grad_checkpointing"):  # of timm
+        module.set_grad_checkpointing()
+    else:
+        for block in blocks_of(module)[1]:
+            block.forward = partial(checkpoint, block.forward, use_reentrant=False)
+
+
+def blocks_of(module: Any) -> tuple[Any, list[Any]]:
+    """The children of one class in one container that have the most weights, after it; none where none repeats."""
+    groups: dict[tuple[int, type], tuple[Any, list[Any]]] = {}
     for owner in module.modules():
         for child in owner.children():
-            groups.setdefault((id(owner), type(child)), []).append(child)
+            groups.setdefault((id(owner), type(child)), (owner, []))[1].append(child)
 
-    def weights(group: list[torch.nn.Module]) -> int:
-        return sum(weight.numel() for block in group for weight in block.parameters())
+    def weights(group: tuple[Any, list[Any]]) -> int:
+        return sum(weight.numel() for block in group[1] for weight in block.parameters())
 
-    for block in max((group for group in groups.values() if len(group) >= LIKE), key=weights, default=[]):
-        block.forward = partial(checkpoint, block.forward, use_reentrant=False)  # type: ignore[method-assign]
+    return max((group for group in groups.values() if len(group[1]) >= LIKE), key=weights, default=(None, []))

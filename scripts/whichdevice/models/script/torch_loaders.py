@@ -1,10 +1,12 @@
 """The loaders of a PyTorch script that is recorded: they work in its process, and their batches are counted.
 
-    loaders = Loaders(run, replace, recorder)
+    loaders = Loaders(recorder)
+    loaders.watch(replace)
     loaders.take()       # batches since the last time, by the place of their loader in memory
 """
 
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
@@ -21,15 +23,19 @@ from whichdevice.models.script.run import SEED
 class Loaders:
     """Lets loaders work in this process, outside of what is recorded, and counts their batches."""
 
-    def __init__(self, replace: Callable[[Any, str, Any], None], recorder: Any) -> None:
+    def __init__(self, recorder: Any) -> None:
         self.known = list[Any]()  # that gave batches
         self.begins = dict[tuple[str, int], Any]()  # by the file and line where a loop began with them
         self.sizes = dict[int, int]()  # examples of a batch, by the place of its loader
         self.share = Fraction(1)  # of the examples of a batch that it gives ...
         self.shared = False  # ... which was another number for some of them
         self.graphs = False
+        self.seconds = 0.0  # that they took
         self._recorder, self._loaded = recorder, Counter[int]()
         self._worker: SimpleNamespace | None = None  # which this process stands for
+
+    def watch(self, replace: Callable[[Any, str, Any], None]) -> None:
+        """See all loaders that begin."""
         begin, draw, worker = DataLoader.__iter__, BatchSampler.__iter__, torch.utils.data.get_worker_info
         replace(torch.utils.data, "get_worker_info", lambda: self._worker or worker())
         replace(DataLoader, "__iter__", lambda loader: self._begun(begin, loader))
@@ -68,10 +74,12 @@ class Loaders:
     def next_of(self, batches: Iterator[Any], loader: Any) -> Any:
         """Return a loader's next batch and count it; nothing of its making is recorded."""
         self._recorder.resting += 1
+        began = time.perf_counter()
         try:
             batch = next(batches)
         finally:
             self._recorder.resting -= 1
+            self.seconds += time.perf_counter() - began
         self._loaded[id(loader)] += 1
         graphs = getattr(batch, "num_graphs", None)
         self.graphs = self.graphs or isinstance(graphs, int)

@@ -6,7 +6,7 @@
     names.gpus, names.mixed    # what it asked for
 
 This is the one file that replaces names of PyTorch and Lightning, in the process of the script alone, which gives them
-back when the script is over. Tensors that are sent to a device of CUDA stay where they are: `Tape` sees to that.
+back when the script is over. Tensors that are sent to a device of CUDA stay where they are (torch_answers.py).
 """
 
 import inspect
@@ -25,40 +25,30 @@ import torch
 
 from whichdevice.models.script.stand_ins import Silent
 from whichdevice.models.script.torch_fakes import is_fake, replace_tensors, tree_map_only
-from whichdevice.models.script.torch_group import group_names
 
 CUDA = "12.8"  # that a script sees
 MEMORY = 80 * 2**30  # bytes of the GPU that a script sees
 FAKE_CARD = SimpleNamespace(
     name="GPU", major=9, minor=0, total_memory=MEMORY, multi_processor_count=132, warp_size=32, is_integrated=0
 )
-ANSWERS: Mapping[str, Any] = {
+GPU_MODULES = "torch.cuda", "torch.accelerator"
+OF_GPUS = (*GPU_MODULES, "torch.cuda.memory", "torch.cuda.random", "torch.cuda.nvtx", "torch.cuda.profiler")
+ANSWERS: Mapping[str, Any] = {  # of their functions; what has none here has just happened
     "is_available": True, "is_initialized": True, "is_bf16_supported": True, "is_tf32_supported": True,
-    "current_device": 0, "get_device_name": FAKE_CARD.name, "get_device_properties": FAKE_CARD,
-    "get_device_capability": (FAKE_CARD.major, FAKE_CARD.minor), "mem_get_info": (MEMORY, MEMORY), "utilization": 0,
-    "memory_stats": {}, "memory_summary": "", "get_arch_list": [], "get_rng_state_all": [], "initial_seed": 0,
+    "is_current_stream_capturing": False, "current_accelerator": torch.device("cuda"),
+    "get_device_name": FAKE_CARD.name, "get_device_properties": FAKE_CARD,
+    "get_device_capability": (FAKE_CARD.major, FAKE_CARD.minor), "memory_summary": "",
+    **dict.fromkeys(("mem_get_info", "get_memory_info"), (MEMORY, MEMORY)),
+    "memory_stats": {}, "host_memory_stats": {}, "get_arch_list": [], "get_rng_state_all": [],
     **{f"{most}memory_{what}": 0 for most in ("", "max_") for what in ("allocated", "reserved", "cached")},
-    **dict.fromkeys((
-        "init", "synchronize", "set_device", "empty_cache", "ipc_collect", "manual_seed", "manual_seed_all", "seed",
-        "seed_all", "set_rng_state", "set_rng_state_all", "set_stream", "reset_peak_memory_stats",
-        "reset_max_memory_allocated", "reset_max_memory_cached", "reset_accumulated_memory_stats",
-        "set_per_process_memory_fraction",
-    )),
-}  # fmt: skip
-ANSWERS_OF_ANY: dict[str, Any] = {  # by function of torch.accelerator
-    "is_available": True, "current_device_index": 0, "current_device_idx": 0,
-    **{name: ANSWERS[name] for name in ("max_memory_allocated", "max_memory_reserved", "memory_allocated",
-                                        "memory_reserved", "memory_stats") if name in ANSWERS},
-    **dict.fromkeys(("synchronize", "set_device_index", "set_device_idx", "set_stream", "empty_cache",
-                     "reset_peak_memory_stats", "reset_accumulated_memory_stats")),
+    **dict.fromkeys(("current_device", "current_device_index", "current_device_idx", "utilization", "temperature",
+                     "power_draw", "clock_rate", "initial_seed", "get_sync_debug_mode"), 0),
 }  # fmt: skip
 TYPES = {  # by method of a module
     "half": torch.float16, "bfloat16": torch.bfloat16, "float": torch.float32, "double": torch.float64,
 }  # fmt: skip
 HALVES = (torch.float16, torch.bfloat16)
-GENERATOR = torch.Generator
-TOTAL, MICRO, SUMS = "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"  # of DeepSpeed
-KINDS = ("Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool")
+SIZES = "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"  # DeepSpeed's settings
 TRAINERS = {"lightning": ("Trainer", "Fabric"), "lightning.pytorch": ("Trainer",), "pytorch_lightning": ("Trainer",),
             "lightning.fabric": ("Fabric",), "lightning_fabric": ("Fabric",)}  # fmt: skip
 LOGGERS = ("TensorBoardLogger", "WandbLogger", "CometLogger", "MLFlowLogger", "NeptuneLogger", "CSVLogger")
@@ -68,53 +58,10 @@ ALONE_IN_LIGHTNING = {"accelerator": "cpu", "devices": 1, "num_nodes": 1, "strat
 Moved = Callable[[torch.nn.Module, "torch.dtype | None", "torch.memory_format | None"], None]
 
 
-def takes_gradients(function: FunctionType) -> bool:
-    """Return whether a function, or one that it calls by name, calls `backward`."""
-    names = {*function.__code__.co_names}
-    called = (function.__globals__.get(name) for name in function.__code__.co_names)
-    return "backward" in names.union(*(other.__code__.co_names for other in called if inspect.isfunction(other)))
-
-
-class Mesh(Silent):
-    """Stands for a mesh of GPUs: this one is its first and only one."""
-
-    def size(self, *_: Any) -> int:
-        """Return one."""
-        return 1
-
-    def get_local_rank(self, *_: Any, **__: Any) -> int:
-        """Return the first."""
-        return 0
-
-    get_rank = get_local_rank
-
-
-class Moment:
-    """Stands for an event or a stream of CUDA: what is asked of it has just happened."""
+class Moment(Silent):
+    """Stands for an event or a stream of CUDA, or for what lasts a while there: it has just happened."""
 
     cuda_stream = 0
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        pass
-
-    def __enter__(self) -> "Moment":
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        pass
-
-    def record(self, *_: Any) -> None:
-        """Return nothing, as all that a script waits for."""
-
-    synchronize = wait = wait_event = wait_stream = record
-
-    def record_event(self, *_: Any) -> "Moment":
-        """Return an event."""
-        return Moment()
-
-    def query(self) -> bool:
-        """Return that it is over."""
-        return True
 
     def is_capturing(self) -> bool:
         """Return that no graph is recorded."""
@@ -184,26 +131,29 @@ class OneBatchNorm(torch.nn.BatchNorm2d):
         return module
 
 
-class _OfGenerators(type):
+class _Kind(type):
+    """The type of a class that stands for another one, whose instances count as its own."""
+
+    kind: type
+
     def __instancecheck__(cls, value: Any) -> bool:
-        return isinstance(value, GENERATOR)
+        return isinstance(value, cls.kind)
 
 
-class OnHost(metaclass=_OfGenerators):
+class OnHost(metaclass=_Kind):
     """Stands for PyTorch's generator of random numbers, of whichever device."""
+
+    kind = torch.Generator
 
     def __new__(cls, *_: Any, **__: Any) -> Any:
         """Return one of the CPU."""
-        return GENERATOR()
+        return cls.kind()
 
 
-class _OfTensors(type):
-    def __instancecheck__(cls, value: Any) -> bool:
-        return torch.is_tensor(value)
-
-
-class Variable(metaclass=_OfTensors):
+class Variable(metaclass=_Kind):
     """Stands for what older scripts make of a tensor, by functions that are seen: one that begins a graph anew."""
+
+    kind = torch.Tensor
 
     def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: bool = False) -> Any:
         """Return the tensor without its history."""
@@ -221,9 +171,15 @@ class Engine(Whole):
         self, module: torch.nn.Module, optimizer: Any, schedule: Any, settings: Mapping[str, Any], world: int = 1
     ) -> None:
         super().__init__(module)
-        self._world = world
-        self.optimizer, self.lr_scheduler, self._settings = optimizer, schedule, settings
+        self.optimizer, self.lr_scheduler = optimizer, schedule
         self.micro_steps = self.global_steps = 0
+        total, micro, sums = (given if isinstance(given := settings.get(name), int) else None for name in SIZES)
+        self._sums = sums or max(1, (total or 1) // ((micro or total or 1) * world))
+        micro = micro or max(1, (total or 1) // (self._sums * world))
+        for name, number in zip(SIZES, (total or micro * self._sums * world, micro, self._sums), strict=True):
+            setattr(self, name, partial(_answer, number))
+        for name in ("fp16", "bfloat16"):
+            setattr(self, f"{name}_enabled", partial(_answer, name in _halves(settings)))
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the module with 16-bit inputs in its own format: the step is mixed by itself."""
@@ -232,14 +188,6 @@ class Engine(Whole):
             torch.Tensor, lambda given: given.to(kind) if given.dtype in HALVES else given, (args, kwargs)
         )
         return self.module(*args, **kwargs)
-
-    def fp16_enabled(self) -> bool:
-        """Return whether it is mixed with float16."""
-        return bool(self._settings.get("fp16", {}).get("enabled"))
-
-    def bfloat16_enabled(self) -> bool:
-        """Return whether it is mixed with bfloat16."""
-        return any(self._settings.get(name, {}).get("enabled") for name in ("bf16", "bfloat16"))
 
     def backward(self, loss: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
         """Take gradients."""
@@ -256,26 +204,7 @@ class Engine(Whole):
 
     def is_gradient_accumulation_boundary(self) -> bool:
         """Return whether the optimiser steps now."""
-        return self.micro_steps % self.gradient_accumulation_steps() == 0
-
-    def gradient_accumulation_steps(self) -> int:
-        """Return how many batches are summed."""
-        micro = self.train_micro_batch_size_per_gpu() * self._world
-        steps = self.train_batch_size() // micro if TOTAL in self._settings else 1
-        return self._number(SUMS, max(1, steps))
-
-    def train_micro_batch_size_per_gpu(self) -> int:
-        """Return the examples of a batch of one GPU."""
-        return self._number(MICRO, max(1, self._number(TOTAL) // self._world))
-
-    def train_batch_size(self) -> int:
-        """Return the examples of a step."""
-        sums = self._number(SUMS)
-        return self._number(TOTAL, self.train_micro_batch_size_per_gpu() * sums * self._world)
-
-    def _number(self, name: str, otherwise: int = 1) -> int:
-        number = self._settings.get(name, otherwise)
-        return number if isinstance(number, int) else otherwise
+        return self.micro_steps % self._sums == 0
 
 
 class Accelerator(Silent):
@@ -303,7 +232,6 @@ class Names:
         self.compiled = False
         self._put = replace  # puts a value in place of an attribute
         self._count = count  # GPUs that the script sees
-        self._targets: dict[int, Callable[[], Any]] = {}  # of processes that train, by their place in memory
 
     def replace_torch(self, changed: Moved) -> None:
         """Replace names of PyTorch; where there is a GPU those of compiling and of several processes alone.
@@ -311,24 +239,7 @@ class Names:
         `changed` changes the type of a module's tensors, or their order in memory.
         """
         if not torch.cuda.is_available():
-            for name, answer in ANSWERS.items():
-                self._put(torch.cuda, name, partial(_answer, answer))
-            self._put(torch.cuda, "device_count", self._count)
-            self._put(torch.version, "cuda", CUDA)
-            if hasattr(torch, "accelerator"):  # since PyTorch 2.6
-                self._replace_accelerator()
-            self._put(torch.cuda, "get_rng_state", lambda *_: torch.get_rng_state())
-            for name in ("Event", "Stream", "device", "current_stream", "default_stream"):
-                self._put(torch.cuda, name, Moment)
-            self._put(torch.Tensor, "record_stream", partial(_answer, None))
-            self._put(torch.cuda, "stream", lambda stream: nullcontext(stream))
-            for kind in KINDS:
-                self._put(torch.cuda, f"{kind}Tensor", getattr(torch, f"{kind}Tensor"))
-            self._put(torch, "Generator", OnHost)
-            for name in ("range_push", "range_pop", "mark"):
-                self._put(torch.cuda.nvtx, name, partial(_answer, 0))
-            default = torch.set_default_device
-            self._put(torch, "set_default_device", lambda device: default(*on_cpu((device,), {})[0]))
+            self._replace_gpu()
         for name in ("to", "cuda", "cpu", *TYPES):
             self._put(torch.nn.Module, name, _moving(getattr(torch.nn.Module, name), changed))
         self._put(torch.nn.Module, "to_empty", emptied)
@@ -353,13 +264,18 @@ class Names:
         for owner in (torch.autograd, torch.autograd.variable):
             self._put(owner, "Variable", Variable)
         if torch.distributed.is_available():
-            join = torch.distributed.init_process_group
-            self._put(torch.distributed, "init_process_group", partial(self._join, join))
-            for owner, name, function in group_names(self._count):
-                self._put(owner, name, function)
-            self._put(torch.distributed, "get_backend", partial(_answer, "nccl"))
-            self._put(torch.distributed, "get_rank", partial(_answer, 0))
-            self._put(torch.distributed, "get_world_size", lambda *_, **__: self._count())
+            self._replace_group(torch.distributed)
+
+    def _replace_group(self, group: Any) -> None:
+        """Let the script's process be the first of a group of which no other one runs: what is sent comes back."""
+        for owner in (group, group.device_mesh):
+            self._put(owner, "init_process_group", partial(self._join, group.init_process_group))
+        for name in ("new_group", "new_subgroups", "new_subgroups_by_enumeration"):
+            self._put(group, name, _of_group(getattr(group, name)))
+        self._put(group, "monitored_barrier", group.barrier)
+        self._put(group, "get_backend", partial(_answer, "nccl"))
+        self._put(group, "get_rank", partial(_answer, 0))
+        self._put(group, "get_world_size", lambda *_, **__: self._count())
 
     def _autocast(self, init: Callable[..., None]) -> Callable[..., None]:
         """Return the start of mixed precision on any device: on the CPU, in float16 where a GPU would take that."""
@@ -373,16 +289,25 @@ class Names:
 
         return cast
 
-    def _replace_accelerator(self) -> None:
-        """Replace names for a GPU of any maker."""
-        for name, answer in ANSWERS_OF_ANY.items():
-            if hasattr(torch.accelerator, name):
-                self._put(torch.accelerator, name, partial(_answer, answer))
-        self._put(torch.accelerator, "device_count", self._count)
-        self._put(torch.accelerator, "current_accelerator", lambda *_, **__: torch.device("cuda"))
-        self._put(torch.accelerator, "current_stream", Moment)
-        if hasattr(torch.accelerator, "device_index"):
-            self._put(torch.accelerator, "device_index", Moment)
+    def _replace_gpu(self) -> None:
+        """Let all that asks of a GPU find one, of CUDA's or of any maker's."""
+        own = {
+            "device_count": self._count, "get_rng_state": lambda *_: torch.get_rng_state(),
+            "make_graphed_callables": _first, **{name: partial(_answer, answer) for name, answer in ANSWERS.items()},
+        }  # fmt: skip
+        for module in (sys.modules[name] for name in OF_GPUS if name in sys.modules):
+            for name, value in [*vars(module).items()]:
+                if name.startswith("_") or not callable(value) or not value.__module__.startswith(GPU_MODULES):
+                    continue
+                if name.endswith("Tensor"):
+                    self._put(module, name, getattr(torch, name))
+                elif not (isinstance(value, type) and issubclass(value, Exception | torch.TypedStorage)):
+                    self._put(module, name, own.get(name, Moment))
+        self._put(torch.version, "cuda", CUDA)
+        self._put(torch.Tensor, "record_stream", partial(_answer, None))
+        self._put(torch, "Generator", OnHost)
+        default = torch.set_default_device
+        self._put(torch, "set_default_device", lambda device: default(*on_cpu((device,), {})[0]))
 
     def _split(self) -> type[Whole]:
         """Return what stands for a module whose replicas share each batch out."""
@@ -417,43 +342,33 @@ class Names:
         self._put(torch.distributed.fsdp, "fully_shard", shared)
 
     def replace_tensor_parallel(self) -> None:
-        """Replace what splits layers over GPUs, and the mesh that they form."""
+        """Let layers that GPUs would split stay whole."""
         import torch.distributed.tensor.parallel
 
-        self._put(torch.distributed.tensor.parallel, "parallelize_module", lambda module, *_, **__: module)
-        for owner in (torch.distributed, torch.distributed.device_mesh):
-            self._put(owner, "init_device_mesh", lambda *_, **__: Mesh())
+        self._put(torch.distributed.tensor.parallel, "parallelize_module", _first)
 
     def _note_format(self, policy: Any) -> None:
         self.mixed = self.mixed or getattr(policy, "param_dtype", None) in HALVES
 
-    def replace_processes(self, is_meant: Callable[[FunctionType], bool]) -> None:
+    def replace_processes(self, is_own: Callable[[str], bool], joins: bool) -> None:
         """Run in this process what the script starts one process each for, on so many GPUs; the first one trains.
 
-        A function of theirs is one that trains, or all of the script's.
+        That is a function of its own files that trains, or any of them where its processes join a group.
         """
         process = multiprocessing.process.BaseProcess
-        init, start = process.__init__, process.start
-
-        @wraps(init)
-        def made(one: Any, group: Any = None, target: Any = None, *args: Any, **kwargs: Any) -> None:
-            init(one, group, target, *args, **kwargs)
-            if inspect.isfunction(target) and is_meant(target):
-                given = inspect.signature(init).bind(one, group, target, *args, **kwargs).arguments
-                self._targets[id(one)] = partial(target, *given.get("args", ()), **given.get("kwargs") or {})
+        start = process.start
 
         def started(one: Any) -> None:
-            if id(one) not in self._targets:
+            target, is_function = one._target, inspect.isfunction(one._target)
+            if is_function and is_own(target.__code__.co_filename) and (joins or _takes_gradients(target)):
+                one.run()
+            else:
                 start(one)
-                return
-            self._targets[id(one)]()
 
-        self._put(process, "__init__", made)
         self._put(process, "start", started)
 
     def stand_in(self, package: str) -> Mapping[str, Any]:
         """Return names of DeepSpeed, Apex and Horovod that train in one process."""
-        same, nothing = _first, partial(_answer, None)
         kinds = {name: getattr(torch.optim, name) for name in ("Adam", "AdamW", "SGD")}
         packages: dict[str, dict[str, Any]] = {
             "deepspeed": {
@@ -468,15 +383,14 @@ class Names:
                     weight for group in optimizer.param_groups for weight in group["params"]
                 ),
             },
-            "apex.parallel": {"DistributedDataParallel": Whole, "convert_syncbn_model": same},
+            "apex.parallel": {"DistributedDataParallel": Whole, "convert_syncbn_model": _first},
             "apex.optimizers": {f"Fused{name}": _without(kind) for name, kind in kinds.items()},
             "apex.normalization": {"FusedLayerNorm": torch.nn.LayerNorm},
             "horovod.torch": {
-                "init": nothing, "size": self._count, "local_size": self._count, "rank": partial(_answer, 0),
-                "local_rank": partial(_answer, 0), "broadcast_parameters": nothing,
-                "broadcast_optimizer_state": nothing,
+                **dict.fromkeys(("size", "local_size"), self._count),
+                **dict.fromkeys(("rank", "local_rank"), partial(_answer, 0)),
                 **dict.fromkeys(("DistributedOptimizer", "allreduce", "allreduce_", "allgather", "broadcast",
-                                 "broadcast_", "broadcast_object", "allgather_object"), same),
+                                 "broadcast_", "broadcast_object", "allgather_object"), _first),
             },
         }  # fmt: skip
         return packages.get(package, {})
@@ -506,7 +420,7 @@ class Names:
         """Return DeepSpeed's engine, optimiser, loader and schedule for these, in one process."""
         given = config or config_params or getattr(args, "deepspeed_config", None) or {}
         settings = given if isinstance(given, Mapping) else json.loads(Path(given).read_text(encoding="utf-8"))
-        self.mixed = self.mixed or any(settings.get(name, {}).get("enabled") for name in ("fp16", "bf16", "bfloat16"))
+        self.mixed = self.mixed or bool(_halves(settings))
         weights = [*(model_parameters or (weight for weight in model.parameters() if weight.requires_grad))]
         if callable(optimizer):
             optimizer = optimizer(weights)
@@ -560,10 +474,10 @@ class Names:
         function(0, *args)
 
     def _join(self, join: Callable[..., Any], *_: Any, world_size: int = -1, **__: Any) -> None:
-        """Make a group of this process alone."""
+        """Make a group of which this process alone runs."""
         self.gpus = max(self.gpus, world_size, int(os.environ.get("WORLD_SIZE", 1)))
         if not torch.distributed.is_initialized():
-            join("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+            join("fake", rank=0, world_size=self._count())
 
     def _alone(self, init: Callable[..., None]) -> Callable[..., None]:
         @wraps(init)
@@ -576,6 +490,13 @@ class Names:
             init(trainer, *args, **{**given, **known, "accelerator": "cpu"})
 
         return alone
+
+
+def _takes_gradients(function: FunctionType) -> bool:
+    """Whether a function, or one that it calls by name, calls `backward`."""
+    names = {*function.__code__.co_names}
+    called = (function.__globals__.get(name) for name in function.__code__.co_names)
+    return "backward" in names.union(*(other.__code__.co_names for other in called if inspect.isfunction(other)))
 
 
 def _scaled(scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -672,6 +593,11 @@ def _first(given: Any, *_: Any, **__: Any) -> Any:
     return given
 
 
+def _of_group(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a group as that of all processes is, whatever the script names for its exchange."""
+    return lambda *args, **named: make(*args, **{name: value for name, value in named.items() if name != "backend"})
+
+
 def _begin(*_: Any, **__: Any) -> None:
     """Make the group of processes that a package makes by itself."""
     torch.distributed.init_process_group("nccl")
@@ -689,6 +615,12 @@ def _with_deepspeed(parser: Any) -> Any:
     group.add_argument("--deepspeed", default=False, action="store_true")
     group.add_argument("--deepspeed_config", default=None, type=str)
     return parser
+
+
+def _halves(settings: Mapping[str, Any]) -> list[str]:
+    """The 16-bit formats that DeepSpeed's settings ask for."""
+    names = {"fp16": "fp16", "bf16": "bfloat16", "bfloat16": "bfloat16"}
+    return [name for setting, name in names.items() if settings.get(setting, {}).get("enabled")]
 
 
 def _named(settings: Mapping[str, Any]) -> str:

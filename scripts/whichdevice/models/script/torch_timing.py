@@ -2,18 +2,17 @@
 
 import statistics
 import time
-from collections.abc import Iterator
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
-from torch.utils.data import DataLoader
 
 from whichdevice.models.framework import TORCH
 from whichdevice.models.script.found import Found, Script
-from whichdevice.models.script.torch_answers import OnCPU
+from whichdevice.models.script.torch_answers import answer
+from whichdevice.models.script.torch_loaders import Loaders
 
 TIMED_PERIODS, TIMED_SECONDS = 20, 10.0  # until a step is timed here
 
@@ -21,24 +20,15 @@ TIMED_PERIODS, TIMED_SECONDS = 20, 10.0  # until a step is timed here
 class Clock:
     """Times the steps of a script that trains for real, without what its loaders take, and ends it after some."""
 
-    def __init__(self, watching: Any, has_gpu: bool) -> None:
-        self._watching, self._has_gpu = watching, has_gpu
+    def __init__(self, watching: Any, loaders: Loaders, has_gpu: bool) -> None:
+        self._watching, self._has_gpu, self._loaders = watching, has_gpu, loaders
         self._ends: dict[Any, list[float]] = {}  # seconds of work until the ends of an optimiser's steps
-        self._began, self._loading = time.perf_counter(), 0.0
-        begin = DataLoader.__iter__
-        watching.replace(DataLoader, "__iter__", lambda loader: self._timed(begin(loader)))
+        self._began = time.perf_counter()
+        loaders.watch(watching.replace)
         watching.replacements.callback(register_optimizer_step_post_hook(self._ended).remove)
         if not has_gpu:
-            OnCPU().__enter__()  # of the script's thread, which does not end
-
-    def _timed(self, batches: Any) -> Iterator[Any]:
-        while True:
-            began = time.perf_counter()
-            batch = next(batches, self)
-            self._loading += time.perf_counter() - began
-            if batch is self:
-                return
-            yield batch
+            watching.recorder.resting += 1
+            answer(watching)
 
     def _ended(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         """An optimiser has stepped."""
@@ -50,7 +40,7 @@ class Clock:
         if self._has_gpu:
             torch.cuda.synchronize()
         now = time.perf_counter()
-        self._ends.setdefault(optimizer, []).append(now - self._loading)
+        self._ends.setdefault(optimizer, []).append(now - self._loaders.seconds)
         least = min(map(len, self._ends.values()))
         if least > TIMED_PERIODS or (now - self._began > TIMED_SECONDS and least > 1):
             self._watching.run.stop(self._script)

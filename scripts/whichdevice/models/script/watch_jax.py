@@ -19,9 +19,9 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import numpy as np
 
-from whichdevice.models.script.found import COUNTER, Script
-from whichdevice.models.script.programs import Periods, Program, caller
-from whichdevice.models.script.run import ScriptRun, Watcher, is_own
+from whichdevice.models.script.found import COUNTER
+from whichdevice.models.script.programs import Program, ProgramWatcher, caller, doubled, named_sizes, rows_of
+from whichdevice.models.script.run import ScriptRun, is_own
 
 GRADIENTS = ("grad", "value_and_grad", "vjp")
 LOOPS = {"scan": "f", "fori_loop": "body_fun", "while_loop": "body_fun"}
@@ -35,7 +35,7 @@ class Loop(NamedTuple):
 
     turns: int | None
     carried: set[int]  # what goes around, by place in memory
-    rows: list[tuple[str, int]]  # lengths of what each turn is given
+    given: list[tuple[int, ...]]  # shapes of what each turn is given
 
 
 @dataclass
@@ -46,11 +46,11 @@ class Traced:
     mapped: int = 0  # depth of functions of one example
     gradients: int = 0  # depth of gradients
     trained: float = 0.0  # bytes of weights
-    rows: list[tuple[str, int]] = field(default_factory=list)  # lengths of other arrays, with their argument
+    given: list[list[tuple[int, ...]]] = field(default_factory=list)  # shapes of other arrays, by argument
     steps: float | None = 1.0
 
 
-class Watching(Watcher):
+class Watching(ProgramWatcher):
     """Watches the jitted functions of a script."""
 
     package = "JAX"
@@ -60,23 +60,11 @@ class Watching(Watcher):
     def __init__(self, run: ScriptRun) -> None:
         super().__init__(run)
         Watching.latest = self
-        self.periods = Periods.of(self)
         self._programs = dict[Any, Program]()
         self._traced: Traced | None = None  # while a program is traced or runs
         self._rows: int | None = None  # examples of a batch
         self._doubled = set[Program]()  # whose count for twice as many was tried
         self._with_gradient = dict[Any, Traced]()  # of functions that were traced before
-
-    @property
-    def trains(self) -> bool:  # type: ignore[override]
-        """Return whether a gradient was taken."""
-        return bool(self.periods.turns)
-
-    has_started = trains
-
-    def ended(self, variables: Mapping[str, Any]) -> Script | None:
-        """Return what was recorded of a script that ended by itself."""
-        return self.periods.script() if self.periods.turns else None
 
     def attach(self, package: ModuleType) -> None:
         """Replace what compiles, what takes gradients and loops, and what counts devices."""
@@ -146,7 +134,7 @@ class Watching(Watcher):
         """Note what an inner function takes a gradient by: JAX does not trace it again."""
         known, now = self._with_gradient.get(compiled), self._traced
         if known is not None and now is not None and not now.trained:
-            now.trained, now.steps, now.rows = known.trained, known.steps, [*now.rows, *known.rows]
+            now.trained, now.steps, now.given = known.trained, known.steps, [*now.given, *known.given]
 
     def program(self, function: Any, compiled: Any, args: Any, kwargs: Any, maps: bool = False) -> Program:
         """Return the program of a function for arguments of these shapes."""
@@ -174,15 +162,16 @@ class Watching(Watcher):
         if traced.trained:
             self._with_gradient[compiled] = traced
         given = [leaf for leaf in _of_batch((args, kwargs), lowered.out_info) if leaf.ndim > maps]
-        mapped = traced.rows
-        if not mapped and traced.steps == 1:  # else a loop of many steps is given all examples
-            mapped = [(str(place), leaf.shape[maps]) for place, leaf in enumerate(given)]
-        rows = _commonest(mapped) if traced.trained else None
+        shapes = traced.given
+        if not shapes and traced.steps == 1:  # else a loop of many steps is given all examples
+            shapes = [[leaf.shape[maps:]] for leaf in given]
+        rows = rows_of(shapes, named_sizes(self.run)) if traced.trained else None
         arrays = [leaf for leaf in jax.tree.leaves((args, kwargs)) if _is_array(leaf)]
         devices = max([len(leaf.sharding.device_set) for leaf in arrays if isinstance(leaf, jax.Array)], default=1)
         devices = jax.device_count() if maps else devices
         program = Program(
-            function, import_module(COUNTER).count_program(lowered), arrays=len(arrays), trained=traced.trained,
+            function, getattr(function, "__name__", ""), import_module(COUNTER).count_program(lowered),
+            arrays=len(arrays), trained=traced.trained,
             state=max(0.0, sum(map(_nbytes, arrays)) - sum(map(_nbytes, given))), rows=rows, steps=traced.steps,
             shapes=tuple(leaf.shape for leaf in given if rows in leaf.shape), devices=devices,
             shared=devices if maps else 1, results=lowered.out_info,
@@ -193,8 +182,7 @@ class Watching(Watcher):
         """Run a program, or return results without values where it would take long."""
         held = {id(leaf): _nbytes(leaf) for leaf in jax.tree.leaves((args, kwargs)) if _is_array(leaf)}
         frame, began = self.periods.frame or caller(), time.perf_counter()
-        conditions, starts = self.run.conditions, self.trains or bool(program.trained)
-        if program.is_computed or conditions.values or (conditions.timed and starts):
+        if self.periods.computes(program):
             self._traced = Traced()
             try:
                 result = jax.block_until_ready(runner(*args, **kwargs))
@@ -237,8 +225,7 @@ class Watching(Watcher):
         of_arrays, arrays = _of_arrays(taking, args, kwargs)
         key = getattr(function, "__code__", function)
         program = self.program(key, Jitted(key, of_arrays), arrays, {})
-        if NOT_JITTED not in self.periods.notes:
-            self.periods.notes.append(NOT_JITTED)
+        self.say(NOT_JITTED)
         return self.run_program(program, lambda *_: taking(*args, **kwargs), arrays, {})
 
     @contextmanager
@@ -250,15 +237,15 @@ class Watching(Watcher):
             return
         if not traced.gradients:
             weights = [leaf for place in places for leaf in jax.tree.leaves(args[place]) if _is_array(leaf)]
-            others = {str(place): value for place, value in enumerate(args) if place not in places} | kwargs
+            others = [value for place, value in enumerate(args) if place not in places] + [*kwargs.values()]
             traced.trained += sum(_nbytes(leaf) for leaf in weights)
             of_loop = [loop for loop in traced.loops if any(id(leaf) in loop.carried for leaf in weights)]
             for loop in of_loop:
                 traced.steps = None if loop.turns is None or traced.steps is None else traced.steps * loop.turns
-            if not traced.mapped and not traced.rows:
-                rows = [(name, leaf.shape[0]) for name, value in others.items() for leaf in jax.tree.leaves(value)
-                        if _is_array(leaf) and _is_batch(leaf)]  # fmt: skip
-                traced.rows = rows or [row for loop in of_loop[-1:] for row in loop.rows]
+            if not traced.mapped and not traced.given:
+                shapes = [[tuple(leaf.shape) for leaf in jax.tree.leaves(value) if _is_array(leaf) and _is_batch(leaf)]
+                          for value in others]  # fmt: skip
+                traced.given = [*filter(None, shapes)] or [loop.given for loop in of_loop[-1:] if loop.given]
         traced.gradients += 1
         try:
             yield
@@ -304,7 +291,7 @@ class Watching(Watcher):
                 carry = values[1] if name == "fori_loop" else values[0]
                 known.carried.update(id(leaf) for leaf in jax.tree.leaves(carry))
                 if name == "scan":
-                    known.rows[:] = [("x", leaf.shape[0]) for leaf in jax.tree.leaves(values[1]) if leaf.ndim]
+                    known.given[:] = [leaf.shape for leaf in jax.tree.leaves(values[1]) if _is_batch(leaf)]
                 return body(*values)
 
             given.arguments[LOOPS[name]] = traced_body
@@ -372,10 +359,7 @@ def _twice(program: Program, compiled: Any, args: Any, kwargs: Any, rows: int) -
     def scaled(leaf: Any) -> Any:
         if not _is_array(leaf):
             return leaf
-        shape = list(leaf.shape)
-        if id(leaf) in larger:
-            shape[shape.index(rows)] *= 2
-        return jax.ShapeDtypeStruct(tuple(shape), leaf.dtype)
+        return jax.ShapeDtypeStruct(doubled(leaf.shape, rows) if id(leaf) in larger else leaf.shape, leaf.dtype)
 
     args, kwargs = jax.tree.map(scaled, (args, kwargs))
     if not larger:
@@ -422,16 +406,6 @@ def _of_batch(given: Any, made: Any) -> list[Any]:
             left[_form(leaf)] -= 1
             found.append(leaf)
     return found[::-1]
-
-
-def _commonest(rows: Sequence[tuple[str, int]]) -> int | None:
-    """The commonest length of arrays, given with their argument; of arguments whose arrays are equally long, if any."""
-    lengths: dict[str, set[int]] = {}
-    for name, length in rows:
-        lengths.setdefault(name, set()).add(length)
-    equal = [length for name, length in rows if len(lengths[name]) == 1]
-    commonest = Counter(equal or [length for _, length in rows]).most_common(1)
-    return commonest[0][0] if commonest else None
 
 
 def _is_batch(leaf: Any) -> bool:

@@ -21,9 +21,9 @@ from whichdevice.models.declaration import read_declaration
 from whichdevice.models.framework import JAX, KERAS
 from whichdevice.models.model_file import LOOK_UPS, called_with
 from whichdevice.models.script.amounts import Length
-from whichdevice.models.script.found import COUNTER, Evaluation, Script
-from whichdevice.models.script.programs import Periods, caller, refused
-from whichdevice.models.script.run import ScriptRun, Watcher
+from whichdevice.models.script.found import COUNTER, Evaluation
+from whichdevice.models.script.programs import ProgramWatcher, caller, refused
+from whichdevice.models.script.run import ScriptRun
 from whichdevice.models.shapes import leaves, mapped, packed
 from whichdevice.models.workloads.base import Options
 
@@ -31,7 +31,7 @@ ON_HOST = "{names}: on the host, with the input pipeline."
 NO_EPOCH = "fit(epochs={epochs}, initial_epoch={initial_epoch}) trains no epoch: epochs is the number of the last one"
 
 
-class Watching(Watcher):
+class Watching(ProgramWatcher):
     """Watches `fit` and `train_on_batch` of Keras models."""
 
     package = "Keras"
@@ -39,15 +39,7 @@ class Watching(Watcher):
 
     def __init__(self, run: ScriptRun) -> None:
         super().__init__(run)
-        self.periods = Periods.of(self)
         self._is_inside = False  # of `fit`
-
-    @property
-    def trains(self) -> bool:  # type: ignore[override]
-        """Return whether a step was seen."""
-        return bool(self.periods.turns)
-
-    has_started = trains
 
     def attach(self, package: ModuleType) -> None:
         """Replace what trains."""
@@ -133,7 +125,6 @@ class Watching(Watcher):
 
         def step(state: Any, data: Any) -> Any:
             data = tuple(part for part in data) if isinstance(data, list) else data
-            watching.periods = self.periods
             self._recurrent(model, leaves(data))
             program = watching.program(own.__func__, jitted, (state, data), {})
             return watching.run_program(program, jitted, (state, data), {})
@@ -151,8 +142,8 @@ class Watching(Watcher):
                 except StudyError as error:
                     self.run.stop(refused(self.run, str(error)))
                 self._name_look_ups(model, lowered)
-                conditions, result, began = self.run.conditions, program.results, time.perf_counter()
-                if program.is_computed or conditions.values or conditions.timed or result is None:
+                result, began = program.results, time.perf_counter()
+                if self.periods.computes(program) or result is None:
                     result = {name: value.numpy() for name, value in self._compiled(own, model)(data).items()}
                 seconds = time.perf_counter() - began
             self.periods.ran(program, lowered.held, seconds, self.periods.frame)
@@ -189,17 +180,12 @@ class Watching(Watcher):
         names = ", ".join(dict.fromkeys(kind for kind in kinds if kind in LOOK_UPS))
         if names:
             self.periods.notes = [note for note in self.periods.notes if "XLA has no form" not in note]
-            watching: Any = self.run.watcher("tensorflow")
-            watching.say(ON_HOST.format(names=names))
+            self.say(ON_HOST.format(names=names))
 
     def finish(self, variables: Mapping[str, Any]) -> None:
         """Train what a model file's functions give: it is run as a script where it looks words up."""
         if not self.periods.turns and inspect.isfunction(variables.get("model")):
             _fit(self.run, variables)
-
-    def ended(self, variables: Mapping[str, Any]) -> Script | None:
-        """Return what was recorded of a script that ended by itself."""
-        return self.periods.script() if self.periods.turns else None
 
 
 def _fit(run: ScriptRun, file: Mapping[str, Any]) -> None:

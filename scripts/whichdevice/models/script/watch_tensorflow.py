@@ -11,7 +11,7 @@ import linecache
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial, wraps
@@ -23,10 +23,16 @@ import numpy as np
 import tensorflow as tf
 
 from whichdevice.base.code_hash import parsed
-from whichdevice.models.script.found import Script
-from whichdevice.models.script.programs import Periods, Program, caller, refused
-from whichdevice.models.script.run import SEED, ScriptRun, Watcher, is_own
-from whichdevice.models.script.tensorflow_program import LEFT_OUT, Call, Lowered, is_tensor, mean_shapes, zeros_like
+from whichdevice.models.script.programs import Program, ProgramWatcher, caller, named_sizes, refused
+from whichdevice.models.script.run import SEED, ScriptRun, is_own
+from whichdevice.models.script.tensorflow_program import (
+    LEFT_OUT,
+    Call,
+    Lowered,
+    is_tensor,
+    line_of_error,
+    zeros_like,
+)  # fmt: skip
 
 APPLIED = {"apply_gradients", "apply", "minimize", "assign", "assign_sub", "assign_add", "update"}
 COMPILED = "Its step is forecast as XLA compiles it, as with @tf.function(jit_compile=True)."
@@ -38,7 +44,7 @@ SESSION = (
 )
 
 
-class Watching(Watcher):
+class Watching(ProgramWatcher):
     """Watches functions of TensorFlow that take gradients."""
 
     package = "TensorFlow"
@@ -46,24 +52,11 @@ class Watching(Watcher):
 
     def __init__(self, run: ScriptRun) -> None:
         super().__init__(run)
-        self.periods = Periods.of(self)
         self.calls: list[Call] = []  # that are being traced, the outermost first
         self._taken: tuple[list[Call], float] | None = None  # the calls around a gradient, and bytes of its variables
         self.resting = 0  # depth of what is recorded already
         self._programs = dict[Any, tuple[Program, Lowered] | None]()
-        self._read = dict[int, Any]()  # mean shapes of batches, by the place of their data set
-        self.gpus = 0  # that a strategy of the script has
-
-    @property
-    def trains(self) -> bool:  # type: ignore[override]
-        """Return whether a step was seen."""
-        return bool(self.periods.turns)
-
-    has_started = trains
-
-    def ended(self, variables: Mapping[str, Any]) -> Script | None:
-        """Return what was recorded of a script that ended by itself."""
-        return self.periods.script() if self.periods.turns else None
+        self._trained = dict[Any, float]()  # bytes of variables, by the function whose own step takes gradients
 
     def attach(self, package: ModuleType) -> None:
         """Replace what traces, what takes gradients, and what asks for GPUs or writes summaries in a step."""
@@ -152,45 +145,23 @@ class Watching(Watcher):
     def program(self, key: Any, call: Call, trained: float | None = None) -> tuple[Program, Lowered]:
         """Return the program of a call; raises what TensorFlow raises, and StudyError where XLA does not take it."""
         leaves = [leaf for leaf in tf.nest.flatten((call[1], dict(call[2]))) if is_tensor(leaf)]
-        means, note = self._means(leaves)
-        shapes = means or [tuple(leaf.shape) for leaf in leaves]
-        key = key, *shapes
+        key = key, *(tuple(leaf.shape) for leaf in leaves)
         if self._programs.get(key) is None:
             with self.at_rest():
                 self._taken = None
-                lowered = Lowered(call, shapes)
+                lowered = Lowered(call, named=named_sizes(self.run))
                 bytes_trained = trained if trained is not None else self._taken[1] if self._taken else 0.0
                 program = Program(
-                    key[0], lowered.counted, None, lowered.arrays, bytes_trained, rows=lowered.rows,
+                    key[0], _name(call), lowered.counted, None, lowered.arrays, bytes_trained, rows=lowered.rows,
                     state=lowered.state, shapes=tuple(lowered.shapes), results=zeros_like(lowered.traced),
                 )  # fmt: skip
                 with suppress(Exception):  # a function of one batch, which raises what it likes
                     program.twice = Lowered(call, lowered.doubled()).counted
-            self.say(note, LEFT_OUT.format(names=", ".join(sorted(lowered.named))) if lowered.named else None)
+            self.say(LEFT_OUT.format(names=", ".join(sorted(lowered.named))) if lowered.named else None)
             self._programs[key] = program, lowered
         found = self._programs[key]
         assert found is not None
         return found
-
-    def say(self, *notes: str | None) -> None:
-        """Note sentences for the answer, each once."""
-        self.periods.notes += [note for note in notes if note and note not in self.periods.notes]
-
-    def _means(self, leaves: Sequence[Any]) -> tuple[list[tuple[int, ...]] | None, str | None]:
-        """Return the mean shapes of a batch whose lengths vary, and a sentence, by the data set that gives it."""
-        sources = [self.periods.batches, *self.run.loaders.values()]
-        for source in (one for one in sources if hasattr(one, "element_spec")):
-            specs = tf.nest.flatten(source.element_spec)
-            same = len(specs) == len(leaves) and all(
-                getattr(spec, "shape", None) is not None and spec.shape.is_compatible_with(leaf.shape)
-                for spec, leaf in zip(specs, leaves, strict=True)
-            )
-            if same:
-                self.periods.batches = source
-                if id(source) not in self._read:
-                    self._read[id(source)] = mean_shapes(source)
-                return self._read[id(source)]
-        return None, None
 
     @contextmanager
     def at_rest(self) -> Any:
@@ -208,7 +179,7 @@ class Watching(Watcher):
         try:
             program, lowered = self.program((code.co_filename, code.co_firstlineno), call)
         except Exception as error:
-            self.run.stop(refused(self.run, f"{_line(error)}: {BY_FUNCTION}, {INSTEAD}"))
+            self.run.stop(refused(self.run, f"{line_of_error(error)}: {BY_FUNCTION}, {INSTEAD}"))
         if not program.trained:
             return
         self.periods.ran(program, lowered.held, 0.0, frame)
@@ -230,7 +201,7 @@ class Watching(Watcher):
         result = program.results
         with self.at_rest():
             began = time.perf_counter()
-            if program.is_computed or result is None or self.run.conditions.timed or self.run.conditions.values:
+            if self.periods.computes(program) or result is None:
                 result = tf.nest.map_structure(lambda one: one, made(*args, **kwargs))
                 for leaf in tf.nest.flatten(result)[:1]:
                     np.asarray(leaf)
@@ -248,15 +219,13 @@ class Watching(Watcher):
             return None
         finally:
             self.calls = []
-        if self._taken is None:
+        if self._taken is None and key not in self._trained:
             return None
-        calls, trained = self._taken
+        calls, trained = self._taken or ([call], self._trained[key])  # else it was traced for any shape
         sources = [*filter(_is_data, tf.nest.flatten((args, kwargs))), *self.run.loaders.values()]
         error: Exception | None = None
         for place, one in enumerate(calls):
-            if place and any(map(_is_data, tf.nest.flatten((one[1], dict(one[2]))))):
-                continue
-            if not place and any(map(_is_data, tf.nest.flatten((args, kwargs)))):
+            if any(map(_is_data, tf.nest.flatten((one[1], dict(one[2]))))):
                 continue
             try:
                 program, lowered = self.program((key, place), self._with_shapes(one, sources), trained)
@@ -264,10 +233,13 @@ class Watching(Watcher):
                 error = error or other
                 continue
             self.say(COMPILED)
-            if place:
-                program = replace(program, steps=_turns(args, kwargs), has_all=False, results=zeros_like(traced))
+            if not place:
+                self._trained[key] = trained
+            else:
+                steps, results = _turns(args, kwargs), zeros_like(traced)
+                program = replace(program, name=_name(call), steps=steps, has_all=False, results=results)
             return program, lowered
-        reason = _line(error) if error else "no function takes the tensors of one batch"
+        reason = line_of_error(error) if error else "no function takes the tensors of one batch"
         self.run.stop(refused(self.run, f"{reason}: {BY_FUNCTION}, {INSTEAD}"))
 
     def _with_shapes(self, call: Call, sources: Sequence[Any]) -> Call:
@@ -291,6 +263,10 @@ class Watching(Watcher):
         return call
 
 
+def _name(call: Call) -> str:
+    return getattr(call[0], "__name__", "")
+
+
 def _is_data(value: Any) -> bool:
     """Whether a value gives batches, as `tf.data` does."""
     with suppress(Exception):  # of the script's own object
@@ -309,11 +285,6 @@ def _turns(args: Any, kwargs: Any) -> float | None:
 
 def _size(variable: Any) -> float:
     return float(np.prod(variable.shape) * getattr(tf.as_dtype(variable.dtype), "size", 4))
-
-
-def _line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-    return lines[-1 if lines[0].startswith("in user code") else 0]
 
 
 class _Function:
@@ -356,7 +327,7 @@ def _one_device(watching: Watching) -> type:
             tf.distribute.OneDeviceStrategy.__init__(self, "/cpu:0")
             watching.run.counts_gpus = watching.run.counts_gpus or devices is None
             watching.periods.parallel = True
-            self._gpus = watching.gpus = len(devices or ()) or watching.run.conditions.gpus
+            self._gpus = len(devices or ()) or watching.run.conditions.gpus
 
         @property
         def num_replicas_in_sync(self) -> int:

@@ -10,12 +10,12 @@ import os
 import re
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial, wraps
 from importlib import import_module
-from types import FrameType, FunctionType, ModuleType, SimpleNamespace
+from types import FrameType, ModuleType, SimpleNamespace
 from typing import Any
 
 import torch
@@ -37,10 +37,10 @@ from whichdevice.models.script.environment import Environment, environment_in
 from whichdevice.models.script.evaluation import of_trainer
 from whichdevice.models.script.found import RECORDER, SHARED, Found, Script
 from whichdevice.models.script.run import SEED, ScriptRun, Watcher, is_own, others_like
-from whichdevice.models.script.torch_answers import Answers, checkpoint_blocks
+from whichdevice.models.script.torch_answers import answer, checkpoint_blocks
 from whichdevice.models.script.torch_fakes import Outcomes, is_fake
 from whichdevice.models.script.torch_loaders import Loaders, frames
-from whichdevice.models.script.torch_names import Names, takes_gradients
+from whichdevice.models.script.torch_names import Names
 from whichdevice.models.script.torch_periods import NOT_YET, Periods, Turn
 from whichdevice.models.script.torch_timing import Clock
 
@@ -87,23 +87,21 @@ class Watching(Watcher):
         super().__init__(run)
         self.recorder = import_module(RECORDER).Recorder()
         self._names = Names(self.replace, self._count)
-        self._loaders: Loaders | None = None  # of a script that is run
+        self._loaders = Loaders(self.recorder)
         self._periods, self._of_other = Periods(), Periods()  # of the script's batch, and of another one
         self._is_other = self._has_other = False  # whether another batch is tried, and was recorded
         self._passes = 0  # without gradients since then
-        self._tried = set[int | None]()  # lines of steps in loops of few
-        self._trials: dict[int | None, Periods] = {}  # loops of few steps, by their line
+        self._trials = list[Periods]()  # loops of few steps
         self._optimizers: list[Any] = []  # that were made
         self._called: tuple[str, int | None] | None = None  # the first module that was called in training, and its line
         self._learn: dict[int, torch.Tensor] = {}  # weights that take gradients where their optimiser steps
         self._modules: dict[int, torch.nn.Module] = {}  # outermost ones that were called
         self._depth, self._casts = 0, list[Any]()
-        self._rows, self._interval = Counter[Any](), dict[Any, int]()
-        self._waits_for_rows: Any = None  # the place of a call whose examples do not show yet
+        self._rows = Counter[Any]()  # examples by the number of the next gradients, and the place of a call
+        self._waits_for_rows: Any = None  # such of a call whose examples do not show yet
         self._gradients, self._by_hand = 0, False
         self._changed = False  # whether weights changed without an optimiser
         self._mixed = False
-        self._began = math.inf  # when an optimiser first stepped
         self._part_began = 0.0  # when its batch's pass began
         self._environment: Environment | None = None
         self._shares_out = False  # whether several GPUs share a loader's examples out
@@ -172,14 +170,15 @@ class Watching(Watcher):
         has_gpu = torch.cuda.is_available()
         self._replace_names()
         if self.run.conditions.timed:
-            self._clock = Clock(self, has_gpu)
+            Clock(self, self._loaders, has_gpu)  # hooks hold it
             return
         Meant.probing, Meant.here = True, None
         self._replace_gradients()
-        self._loaders = Loaders(self.replace, self.recorder)
+        self._loaders.watch(self.replace)
         self._hook()
-        for mode in (self.recorder, import_module(RECORDER).AsOnGPU(self.recorder), Answers(self)):
+        for mode in (self.recorder, import_module(RECORDER).AsOnGPU(self.recorder)):
             mode.__enter__()  # of the script's thread, which does not end
+        answer(self)
 
     def _replace_names(self) -> None:
         """Let the script see GPUs, and one process."""
@@ -196,8 +195,7 @@ class Watching(Watcher):
             os.environ.update({**TORCHRUN, "WORLD_SIZE": str(self.run.conditions.gpus), **os.environ})
         self._names.casts = self.run.conditions.precision != "float32"
         self._names.replace_torch(self.moved)
-        joins = self._joins
-        self._names.replace_processes(lambda target: self._is_meant(target) and (joins or takes_gradients(target)))
+        self._names.replace_processes(partial(is_own, path=self.run.path), self._joins)
         if "fsdp" in source.lower() or "fully_shard" in source:
             self._names.replace_fsdp()
         if "parallelize_module" in source:
@@ -225,10 +223,6 @@ class Watching(Watcher):
         ]
         for hook in hooks:
             self.replacements.callback(hook.remove)
-
-    def _is_meant(self, function: FunctionType) -> bool:
-        """Whether a function that other processes run is the script's own."""
-        return is_own(function.__code__.co_filename, self.run.path)
 
     def detach(self) -> None:
         """Give everything back."""
@@ -287,17 +281,8 @@ class Watching(Watcher):
         for name, weight in [*module.named_parameters(recurse=False)]:
             if not hasattr(weight, "_is_watched"):
                 setattr(module, name, self.weight(weight))
-        learns = torch.is_grad_enabled() and module.training
-        if self._depth == 1 and self._changed and torch.is_grad_enabled():
-            self._step_by_hand()
         if self._depth == 1:
-            self._modules[id(module)] = module
-            self._passes += self._is_other and not learns
-            if self._passes > PASSES:
-                self.run.stop(self._longest)
-        if self._depth == 1 and learns:
             self._begin_call(module)
-        if self._depth == 1:
             args = self._in_format(module, args)
         self._note_rows(args)
         self._note_time_steps(module, args)
@@ -308,24 +293,33 @@ class Watching(Watcher):
         given = args[0] if args else None
         if getattr(module, "batch_first", True) or not isinstance(given, torch.Tensor) or given.ndim != TIMED:
             return
-        if self._interval and self._interval.get(place := next(reversed(self._interval))) == given.shape[0]:
-            self._interval[place] = given.shape[1]
+        call = next(reversed(self._rows), (None,))
+        if call[0] == self._gradients and self._rows[call] == given.shape[0]:
+            self._rows[call] = given.shape[1]
 
     def _note_rows(self, given: Any) -> None:
         """Note the examples of a call by the first tensor that a module in it is given."""
         tensors = [part for part in tree_leaves(given) if isinstance(part, torch.Tensor) and part.ndim]
         if self._waits_for_rows is not None and tensors:
-            self._interval.setdefault(self._waits_for_rows, len(tensors[0]))
+            self._rows.setdefault(self._waits_for_rows, len(tensors[0]))
             self._waits_for_rows = None
 
     def _begin_call(self, module: torch.nn.Module) -> None:
-        """A module is called in training that no other one calls."""
+        """A module is called that no other one calls."""
+        if self._changed and torch.is_grad_enabled():
+            self._step_by_hand()
+        self._modules[id(module)] = module
+        if not (torch.is_grad_enabled() and module.training):
+            self._passes += self._is_other
+            if self._passes > PASSES:
+                self.run.stop(self._longest)
+            return
         frame = sys._getframe(2)
         if self._called is None and next(module.parameters(), None) is not None:
             self._called = type(module).__name__, self._line(frame)
             self._outcomes.end()
         place = tuple((code, line) for code, line in _lines(frame))
-        self._waits_for_rows = (id(module), place)
+        self._waits_for_rows = self._gradients, id(module), place
         if self.run.conditions.checkpointing and not self._light:
             self._light = True
             checkpoint_blocks(module)
@@ -410,8 +404,6 @@ class Watching(Watcher):
             if self._gradients > MAX_GRADIENTS and not self._has_stepped:
                 text = f"{MAX_GRADIENTS} gradients, and no optimiser of torch.optim stepped: take one"
                 self.run.stop(StudyError(f"{self.run.path.name}: {text}"))
-            self._rows.update(self._interval)
-            self._interval.clear()
             if self._called is None:
                 self._called = "backward", self._line(sys._getframe(1))
             self.recorder.begin_backward()
@@ -481,36 +473,34 @@ class Watching(Watcher):
                 self.recorder.hold_as("optimizer", tensor)
         if not self._has_stepped:
             self.write_nothing()
-        self._began = min(self._began, time.monotonic())
-        self._rows.update(self._interval)
-        self._interval.clear()
         frame = sys._getframe(1)
         line = self._line(frame)
-        if line in self._tried:
-            self._forget()
-            if time.monotonic() - self._began > TRIAL_SECONDS:
+        if any(line == turn.line for trial in self._trials for turn in trial.turns):
+            self.recorder.take()
+            self._loaders.take()
+            self._rows = Counter()
+            if time.monotonic() - self._trials[0].began > TRIAL_SECONDS:
                 self.run.stop(self._longest)
             return
-        loaded = self._loaders.take() if self._loaders else Counter[int]()
-        loops, trainer = loops_at(frame, *((self._loaders.begins, self._loaders.sizes) if self._loaders else ({}, {})))
+        self._add_turn(optimizer, frame, line)
+
+    def _add_turn(self, optimizer: Any, frame: FrameType, line: int | None) -> None:
+        """Add what ran until an optimiser has stepped; end the script where that is enough."""
+        loops, trainer = loops_at(frame, self._loaders.begins, self._loaders.sizes)
         periods = self._of_other if self._is_other else self._periods
-        periods.add(Turn(optimizer, self.recorder.take(), loaded, self._rows, loops, trainer, line))
+        periods.add(Turn(optimizer, self.recorder.take(), self._loaders.take(), self._rows, loops, trainer, line))
         self._rows, self._part_began = Counter(), time.monotonic()
         self._outcomes.forget()
         if self._is_other:
             self._has_other = self._knows_other()
             if self._has_other or periods.are_enough(self._optimizers, time.monotonic() - periods.began):
                 self.run.stop(self._longest)
-            return
-        if not periods.are_enough(self._optimizers, self._waited(frame)):
-            return
-        if not self._is_trial():
-            if not self._try_other():
+        elif periods.are_enough(self._optimizers, self._waited(frame)):
+            if self._is_trial():
+                self._trials.append(periods)
+                self._periods = Periods()
+            elif not self._try_other():
                 self.run.stop(self._longest)
-            return
-        self._trials[line] = self._periods
-        self._tried |= {turn.line for turn in self._periods.turns}
-        self._periods = Periods()
 
     def _try_other(self) -> bool:
         """Let the loader of the training give batches of half as many examples, or of two.
@@ -518,9 +508,8 @@ class Watching(Watcher):
         False where none gives any, or where the training is over: what comes after it would write.
         """
         least, periods = self._periods.of_least()
-        length, (loader, _) = self._length(least, periods, None), self._batch(periods)
-        steps = (length.turns or math.inf) * (length.epochs or 1)
-        if loader is None or self._loaders is None or self._periods.stepped[least] >= steps:
+        loader, _ = self._batch(periods)
+        if loader is None or self._periods.stepped[least] >= self._whole(self._periods):
             return False
         self._is_other = True
         self._loaders.share = Fraction(1, 2) if self._loaders.sizes[id(loader)] > 1 else Fraction(2)
@@ -547,34 +536,22 @@ class Watching(Watcher):
         least = self._periods.of_least()[1][-1]
         own, other = (sum(n for turn in turns for n in turn.rows.values()) for turns in (least, self._of_other.turns))
         is_whole = len(self._of_other.turns) == len(least)
-        return self._loaders is not None and is_whole and other == own * self._loaders.share > 0
-
-    def _forget(self) -> None:
-        """Leave out what ran since the last step."""
-        self.recorder.take()
-        self._rows = Counter()
-        if self._loaders:
-            self._loaders.take()
+        return is_whole and other == own * self._loaders.share > 0
 
     def _is_trial(self) -> bool:
         """Return whether a loop of few steps was recorded, after which the training may come."""
-        least, periods = self._periods.of_least()
-        length = self._length(least, periods, None)
-        steps = (length.turns or MAX_TRIAL_STEPS + 1) * (length.epochs or 1)
-        return steps <= MAX_TRIAL_STEPS and not length.by_loader and self._environment is None
+        by_loader = self._length(self._periods).by_loader
+        return self._whole(self._periods) <= MAX_TRIAL_STEPS and not by_loader and self._environment is None
 
     def _longest(self) -> Script:
         """The longest of what was recorded."""
-        if self._periods.turns:
-            self._trials[self._periods.turns[-1].line] = self._periods
-
-        def steps(periods: Periods) -> float:
-            self._periods = periods
-            length = self._length(*periods.of_least(), None)
-            return (length.turns or math.inf) * (length.epochs or 1)
-
-        self._periods = max(self._trials.values(), key=steps)
+        self._periods = max([*self._trials, *([self._periods] if self._periods.turns else [])], key=self._whole)
         return self._script()
+
+    def _whole(self, recorded: Periods) -> float:
+        """The steps of the whole training that some periods are of; as many as one likes where that does not show."""
+        length = self._length(recorded)
+        return (length.turns or math.inf) * (length.epochs or 1)
 
     def _waited(self, frame: FrameType) -> float:
         """Return for how many seconds periods were waited for: for long where frames are collected again."""
@@ -601,23 +578,13 @@ class Watching(Watcher):
         where = f"{name}, line {line}" if line else name
         if not self._modules and not self._by_hand and self._called is None:
             raise StudyError(f"{where}: its optimiser steps and no module is called: {IN_MODULE}")
-        trained = self._learn
-        used = {id(weight): weight for module in self._modules.values() for weight in module.parameters()}
-        if self._by_hand:
-            trained = {key: weight for key, weight in used.items() if weight.requires_grad}
-        segments = [segment for period in periods for turn in period for segment in turn.segments]
-        if not trained or not any(segment.whole for segment in segments):
-            raise StudyError(f"{where}: its optimiser changes no weights of a module: {IN_MODULE}")
-        if any(weight.dtype == torch.float64 for weight in trained.values()):
-            raise StudyError(f"{name}: its weights are float64, which GPUs are slow in: leave out double()")
-        counts = [sum(weight.numel() for weight in some.values()) for some in ({**used, **trained}, trained)]
+        counts = self._parameters(periods, where)
         trace = self._trace(periods, counts)
-        loader, size = self._batch(periods)
-        counted = self._amounts(least, periods, loader, size)
-        notes, between = self._collects(size, len(periods))
-        notes += [BY_HAND] * self._by_hand
-        gpus, shared = self._of_gpus(size, periods[-1][-1].trainer)
-        notes += shared
+        (loader, size), trainer = self._batch(periods), periods[-1][-1].trainer
+        counted = self._amounts(loader, size)
+        collects, between = self._collects()
+        gpus, shared = self._of_gpus(size, trainer)
+        notes = collects + [BY_HAND] * self._by_hand + shared
         if isinstance(least, torch.optim.LBFGS):
             notes.append(EVALUATES.format(times=least.defaults["max_iter"]))
         found = Found(
@@ -625,25 +592,35 @@ class Watching(Watcher):
             batch_size=size,
             precision=self._precision(trace),
             compiled=self._names.compiled,
-            unit="graph" if self._loaders and self._loaders.graphs else "example",
+            unit="graph" if self._loaders.graphs else "example",
             line=line,
             notes=(*notes, *(others_like(self.run.path, line) if line else ())),
             **gpus,
             **counted,
             between=between,
-            evaluations=tuple(of_trainer(periods[-1][-1].trainer) or ()),
+            evaluations=tuple(of_trainer(trainer) or ()),
         )
-        loads = None if self._loaders is None else self._loaders.sizes.get(id(loader))
-        trainer = periods[-1][-1].trainer
         compares = trainer is None and not self._names.is_alone and not self._has_fixed_number
         joins = self._each or self._names.each or not self._by_loader
         recorded = SimpleNamespace(
-            trace=trace, steps=self._steps, loads=loads, compares=compares, joins=joins,
+            trace=trace, steps=self._steps, loads=self._loaders.sizes.get(id(loader)), compares=compares, joins=joins,
             takes_bfloat16=self.recorder.takes_bfloat16, counts_gpus=self.run.counts_gpus,
-            other=self._other(size, counts),
-            shares_weights=self._names.shares_weights,
+            other=self._other(size, counts), shares_weights=self._names.shares_weights,
         )  # fmt: skip
         return Script(found, recorded, loader)
+
+    def _parameters(self, periods: Sequence[Sequence[Turn]], where: str) -> list[int]:
+        """The numbers of weights, and of those that are trained."""
+        trained = self._learn
+        used = {id(weight): weight for module in self._modules.values() for weight in module.parameters()}
+        if self._by_hand:
+            trained = {key: weight for key, weight in used.items() if weight.requires_grad}
+        segments = (segment for period in periods for turn in period for segment in turn.segments)
+        if not trained or not any(segment.whole for segment in segments):
+            raise StudyError(f"{where}: its optimiser changes no weights of a module: {IN_MODULE}")
+        if any(weight.dtype == torch.float64 for weight in trained.values()):
+            raise StudyError(f"{where}: its weights are float64, which GPUs are slow in: leave out double()")
+        return [sum(weight.numel() for weight in some.values()) for some in ({**used, **trained}, trained)]
 
     def _trace(self, periods: Sequence[Sequence[Turn]], counts: Sequence[int]) -> Any:
         """The trace of some periods; `counts` are parameters, and those that are trained."""
@@ -652,7 +629,7 @@ class Watching(Watcher):
 
     def _other(self, size: int, counts: Sequence[int]) -> tuple[int, Any] | None:
         """The examples and the trace of a step with another batch; None where none was recorded."""
-        if self._loaders is None or not self._loaders.shared or not self._has_other:
+        if not self._loaders.shared or not self._has_other:
             return None
         count = 1 if self._periods.repeats else len(self._periods.of_least()[1])
         trace = self._trace(self._of_other.of_least()[1][-count:], counts)
@@ -661,21 +638,20 @@ class Watching(Watcher):
     def _batch(self, periods: Sequence[Sequence[Turn]]) -> tuple[Any, int]:
         """Return the loader of the training, and the examples of a period on one GPU."""
         loaded = sum((turn.loaded for period in periods for turn in period), Counter[int]())
-        if loaded and self._loaders:
+        if loaded:
             key = max(loaded, key=loaded.__getitem__)
             loader = next(one for one in self._loaders.known if id(one) == key)
             return loader, max(1, round(self._loaders.sizes[key] * loaded[key] / len(periods) / self._split))
-        rows = sum((turn.rows for period in periods for turn in period), Counter[Any]())
-        of_calls = [count / len(periods) for count in rows.values()]
-        called = next((count for count in of_calls if count > 1), 1)  # by the first call that is not of one: acting is
+        rows = defaultdict[Any, float](float)
+        for (_, *call), count in (pair for period in periods for turn in period for pair in turn.rows.items()):
+            rows[tuple(call)] += count / len(periods)
+        called = next((count for count in rows.values() if count > 1), 1)  # by the first that is not of one: acting is
         return None, max(1, round((called if rows else periods[-1][0].segments[0].rows) / self._split))
 
-    def _amounts(
-        self, least: Any, periods: Sequence[Sequence[Turn]], loader: Any, size: int
-    ) -> dict[str, Any]:
+    def _amounts(self, loader: Any, size: int) -> dict[str, Any]:
         """Return examples of an epoch and epochs, as far as they were observed."""
         batches, examples = known_length(loader), known_length(getattr(loader, "dataset", None))
-        length = self._length(least, periods, loader)
+        length = self._length(self._periods, loader)
         self._by_loader = length.by_loader
         if length.turns is None or length.epochs is None or not math.isfinite(length.turns * length.epochs):
             whole = examples if loader is not None and examples else None
@@ -683,7 +659,7 @@ class Watching(Watcher):
         steps = max(1, round(length.turns))
         self._steps = steps * max(1, round(length.epochs))
         own = steps * size * self._split
-        if length.by_loader and examples and batches and self._loaders:
+        if length.by_loader and examples and batches:
             loads = self._loaders.sizes[id(loader)] * self._world
             if abs(loads * batches - examples) <= loads:  # but for a part of a batch
                 own, self._shares_out = examples, self._world > 1
@@ -694,9 +670,10 @@ class Watching(Watcher):
         """Whether the number of processes stands in the script, and each of them runs it."""
         return self._names.gpus > self.run.conditions.gpus and not self._names.is_alone
 
-    def _length(self, least: Any, periods: Sequence[Sequence[Turn]], loader: Any) -> Length:
+    def _length(self, recorded: Periods, loader: Any = None) -> Length:
         """Return how long the loops around the steps go on, or what a trainer states."""
-        ends = [turn for turn in self._periods.turns if turn.optimizer is least]
+        least, periods = recorded.of_least()
+        ends = [turn for turn in recorded.turns if turn.optimizer is least]
         drawn = sum((turn.loaded for period in periods for turn in period), Counter[int]())
         each = {key: batches / len(periods) for key, batches in drawn.items()}
         if (most := steps_of(ends[-1].trainer)) is None:
@@ -714,7 +691,7 @@ class Watching(Watcher):
         several = (self._each or self._names.each) and not self._names.is_alone
         return max(1, self.run.conditions.gpus, self._names.gpus) if several else 1
 
-    def _collects(self, size: int, periods: int) -> tuple[list[str], float]:
+    def _collects(self) -> tuple[list[str], float]:
         """Return what there is to say of the frames that are collected, and seconds between two steps for them."""
         environment = self._environment
         frames = None if environment is None else environment.frames_per_step
@@ -781,7 +758,6 @@ def _backward(tensor: torch.Tensor, gradient: Any = None, *args: Any, **named: A
         return
     edge = torch.autograd.graph.get_gradient_edge(tensor)
     torch.autograd.backward(edge, (torch.ones_like(tensor) if gradient is None else gradient,), *args, **named)
-
 
 
 def _lines(frame: FrameType | None) -> Iterator[tuple[int, int]]:
