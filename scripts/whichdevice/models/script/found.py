@@ -10,7 +10,7 @@ from whichdevice.models.pipeline import Rate
 
 RECORDER = "whichdevice.forecast.torch.recorder"  # takes down a PyTorch script's kernels; its layer is above this one
 COUNTER = "whichdevice.forecast.count.recorded"  # counts the programs of others
-SHARED = "Its GPUs share {batch} examples: for {gpus} of them add --gpus {gpus}."
+SHARED = "Its GPUs share {batch} examples: --gpus says how many they are."
 SAMPLE = 1024  # examples that are read of data that come one after the other
 
 Per = Literal["epoch", "step", "training"]

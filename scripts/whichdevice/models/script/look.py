@@ -159,8 +159,7 @@ def _on_two(address: Address, training: Found) -> Found:
     except StudyError:
         return training
     if other.batch_size < training.batch_size:
-        asks = training.asks or 4
-        note = SHARED.format(batch=training.batch_size, gpus=asks if asks > 1 else 4)
+        note = SHARED.format(batch=training.batch_size)
         notes = (note,) if recorded.get("parallel", True) else ()  # else it counts devices, and trains on one
         return replace(training, keeps="batch", asks=1, notes=(*training.notes, *notes))
     steps = first["steps"]

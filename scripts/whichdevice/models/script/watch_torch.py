@@ -707,8 +707,8 @@ class Watching(Watcher):
 
         What those of several processes share shows where it runs on two.
         """
-        if splits := self._names.splits:
-            return {}, [SHARED.format(gpus=splits if splits > 1 else 4, batch=size * self._split)]
+        if self._names.splits:
+            return {}, [SHARED.format(batch=size * self._split)]
         gpus = self._names.gpus if self._names.gpus > 1 else self._launched
         each = self._each or self._names.each
         several = gpus > 1 or self._by_torchrun or self._names.shares_out
