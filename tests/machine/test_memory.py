@@ -1,5 +1,7 @@
 """Limits of memory of the host, of containers and schedulers are read, and a process keeps within its own."""
 
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -77,3 +79,11 @@ def test_a_process_takes_no_more_than_it_allows_itself() -> None:
 def test_the_peak_of_this_process_is_in_bytes_and_no_less_than_it_holds() -> None:
     holds = psutil.Process().memory_info().rss
     assert 0.9 * holds < memory.peak_memory() < 100 * holds  # the kernel counts in batches
+
+
+@pytest.mark.needs("linux")
+def test_the_peak_of_a_process_leaves_out_what_its_parent_holds() -> None:
+    holds = np.ones(300 * MIB, np.int8)
+    code = "from whichdevice.base.memory import peak_memory\nprint(peak_memory())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < holds.nbytes
