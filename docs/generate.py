@@ -395,17 +395,24 @@ def counted_costs() -> str:
 
 def workload_costs(names: Iterable[str] | None = None) -> str:
     """CSV of parameters and operations of one example, forward and in training; Keras must be on JAX."""
-    from whichdevice.models.counting import model_costs
+    from whichdevice.forecast.count.process import count_step
+    from whichdevice.forecast.products import ProgramRequest
+    from whichdevice.forecast.work import Work
     from whichdevice.models.workloads.base import Options
 
     lines = ["workload,parameters,forward,training"]
     for name in names or built_in_names():
         model = Model.read(name)
-        workload = model.workload(Options(model.recipe.batch_size, sequence_length=model.recipe.sequence_length))
+        length = model.recipe.sequence_length
+        workload = model.workload(Options(1, sequence_length=length))
         if isinstance(workload, TrainingWorkload):
-            costs = model_costs(workload.model(), model.recipe.sequence_length)
-            training = costs.step_flops(1) or 0.0
-            lines.append(f"{name},{costs.parameters},{costs.forward_flops:.6g},{training:.6g}")
+            asked = {"workload": name, "module": name, "precision": "float32", "batch_size": 1}
+            of_modes = [
+                count_step(ProgramRequest(device="H200", mode=mode, sequence_length=length, **asked)).sizes[0].tpu
+                for mode in ("predict", "train")
+            ]  # of the program as it is: without cuDNN's recurrent layers
+            forward, training = (Work.from_dict(work).operations for work in of_modes)
+            lines.append(f"{name},{workload.model().count_params()},{forward:.6g},{training:.6g}")
     return "\n".join(lines) + "\n"
 
 

@@ -37,7 +37,7 @@ def main() -> None:
         backend.initialise()
         stream = StringIO()
         try:
-            limits = {"folder": ".", "memory_limit": 1e11}
+            limits = {"folder": ".", "memory_limit": 1e11, "work": {}}
             run_request(backend, Model.read(request.module), request, limits, Emitter(stream))
         except StudyError as error:
             found[name] = {"refused": str(error)}

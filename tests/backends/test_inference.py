@@ -9,7 +9,6 @@ from needs import require
 pytestmark = pytest.mark.slow
 
 BATCH = 4
-FLOPS = 2 * (6 * 8 + 8 * 3)  # of one example, forward
 SHORT = ("mixed_bfloat16", "bfloat16")
 
 
@@ -36,7 +35,6 @@ def test_a_run_has_latencies_throughput_and_cold_start(found, backend):
     assert 0 < latency["p50"] <= (latency["p99"] or latency["p50"])
     assert (latency["p99"] is not None) == (latency["calls"] >= 100)
     assert steady["throughput"] == pytest.approx(BATCH * steady["steps"] / steady["seconds"])
-    assert facts["flops_per_step"] == FLOPS * BATCH
     assert (facts["unit"], facts["steps_per_epoch"]) == ("prediction", 0)
     assert set(parts["cold"]) >= {"load", "build", "first_step", "warm_up"}
     assert parts["software"]["types"]["product"] == "float32"

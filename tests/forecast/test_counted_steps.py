@@ -59,7 +59,7 @@ CACHE = 2 * 2 * 2 * 64 * 128 * 2  # keys and values, layers, sequences, places, 
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory) -> dict[str, CompiledRecord]:
+def records(tmp_path_factory) -> dict[str, CompiledRecord]:
     patch = pytest.MonkeyPatch()
     patch.chdir(tmp_path_factory.mktemp("programs"))
     patch.setattr(counting, "PARALLEL", 1)
@@ -68,44 +68,44 @@ def found(tmp_path_factory) -> dict[str, CompiledRecord]:
 
 
 @pytest.mark.parametrize("device", GPUS)
-def test_every_gpu_of_the_sheet_has_the_same_count(found, device):
-    record = found[device]
+def test_every_gpu_of_the_sheet_has_the_same_count(records, device):
+    record = records[device]
     assert record.status == "ok", record.reason
     assert record.facts.operations == 2 * 256**3
     assert forecast_of(record).step_time > 0
 
 
-def test_a_product_needs_its_two_operands_and_its_result(found):
-    facts = found["T4"].facts
+def test_a_product_needs_its_two_operands_and_its_result(records):
+    facts = records["T4"].facts
     assert facts.memory_needed == 3 * 256**2 * 4
     assert facts.memory_available == pytest.approx(15843721216 - 600e6)
 
 
-def test_a_training_step_does_about_three_times_the_operations_of_inference(found):
-    training, inference = (found[name].facts for name in ("training", "inference"))
+def test_a_training_step_does_about_three_times_the_operations_of_inference(records):
+    training, inference = (records[name].facts for name in ("training", "inference"))
     assert inference.operations == 2 * 64 * (2 * 64 * 512)
     assert 2 < training.operations / inference.operations <= 3
     assert training.memory_needed > inference.memory_needed
 
 
-def test_the_host_is_measured_where_a_step_is_counted_and_takes_longer_in_training(found):
-    training, inference = (found[name].facts for name in ("training", "inference"))
+def test_the_host_is_measured_where_a_step_is_counted_and_takes_longer_in_training(records):
+    training, inference = (records[name].facts for name in ("training", "inference"))
     assert training.host_time > inference.host_time > LAUNCH * inference.kernels
-    assert forecast_of(found["training"]).host_time == training.host_time
+    assert forecast_of(records["training"]).host_time == training.host_time
 
 
-def test_number_formats_do_the_same_operations(found):
-    assert found["tf32 on A100"].facts.operations == pytest.approx(found["half on T4"].facts.operations, rel=0.01)
+def test_number_formats_do_the_same_operations(records):
+    assert records["tf32 on A100"].facts.operations == pytest.approx(records["half on T4"].facts.operations, rel=0.01)
 
 
-def test_layers_of_cudnn_take_the_place_of_the_loops_of_an_lstm_and_the_row_says_so(found):
-    assert found["lstm"].status == "ok", found["lstm"].reason
-    assert forecast_of(found["lstm"]).step_notes == (FUSED_RECURRENT,)
-    assert forecast_of(found["training"]).step_notes == ()
+def test_layers_of_cudnn_take_the_place_of_the_loops_of_an_lstm_and_the_row_says_so(records):
+    assert records["lstm"].status == "ok", records["lstm"].reason
+    assert forecast_of(records["lstm"]).step_notes == (FUSED_RECURRENT,)
+    assert forecast_of(records["training"]).step_notes == ()
 
 
-def test_two_gpus_share_the_batch_and_reduce_the_gradients(found):
-    alone, shared = found["training"].facts, found["two"].facts
+def test_two_gpus_share_the_batch_and_reduce_the_gradients(records):
+    alone, shared = records["training"].facts, records["two"].facts
     assert shared.operations == pytest.approx(alone.operations / 2)
     weights = 2 * 64 * 512 + 512 + 64
     assert shared.collectives["all"].count >= 1
@@ -113,8 +113,8 @@ def test_two_gpus_share_the_batch_and_reduce_the_gradients(found):
     assert not alone.collectives
 
 
-def test_a_tpus_estimate_has_what_a_tpu_leaves_of_its_memory(found):
-    estimate = found["estimate"]
+def test_a_tpus_estimate_has_what_a_tpu_leaves_of_its_memory(records):
+    estimate = records["estimate"]
     assert estimate.status == "ok"
     facts = estimate.facts
     assert 15 * 2**30 < facts.memory_available < facts.memory == 16 * 2**30
@@ -122,14 +122,14 @@ def test_a_tpus_estimate_has_what_a_tpu_leaves_of_its_memory(found):
     assert forecast_of(estimate).step_notes == (tpu.ESTIMATE,)
 
 
-def test_a_slices_estimate_has_its_exchange_and_its_largest_batch(found):
-    facts = found["estimated slice"].facts
-    assert found["estimated slice"].status == "ok" and facts.collectives["all"].count == 1
+def test_a_slices_estimate_has_its_exchange_and_its_largest_batch(records):
+    facts = records["estimated slice"].facts
+    assert records["estimated slice"].status == "ok" and facts.collectives["all"].count == 1
     assert facts.largest_batch > 64 and facts.largest_batch % 16 == 0
 
 
-def test_what_is_too_large_keeps_its_need_and_its_forecast(found):
-    record = found["too large"]
+def test_what_is_too_large_keeps_its_need_and_its_forecast(records):
+    record = records["too large"]
     assert record.status == "does_not_fit" and "too much" in record.reason
     row = forecast_of(record)
     assert row.fits is False and row.step_time > 0
@@ -145,23 +145,23 @@ def test_what_is_too_large_keeps_its_need_and_its_forecast(found):
         ("untraceable", "failed", "tiny_model.py: model() fails on jax: "),
     ],
 )
-def test_what_goes_wrong_is_one_line_and_the_others_go_on(found, name, status, reason):
-    record = found[name]
+def test_what_goes_wrong_is_one_line_and_the_others_go_on(records, name, status, reason):
+    record = records[name]
     assert record.status == status and reason in record.reason
     assert "\n" not in record.reason
 
 
-def test_a_step_that_takes_too_long_ends_alone(found):
+def test_a_step_that_takes_too_long_ends_alone(records):
     hurried, other = request("T4", TINY, 48, timeout=0.01), request("T4", TINY, 16)
     first, second = count_steps([hurried, other])
     assert (first.status, second.status) == ("timed_out", "ok")
 
 
-def test_a_second_call_counts_nothing_and_a_step_has_one_record_under_two_names(found, monkeypatch):
+def test_a_second_call_counts_nothing_and_a_step_has_one_record_under_two_names(records, monkeypatch):
     monkeypatch.setattr(counting, "supervise_module", lambda *_: pytest.fail("counted again"))
     asked = [ASKED["training"], ASKED["training"].model_copy(update={"workload": "another", "timeout": 5.0})]
     first, second = count_steps(asked)
-    assert first.facts == second.facts == found["training"].facts
+    assert first.facts == second.facts == records["training"].facts
     assert second.asked.workload == "another"
 
 
@@ -205,15 +205,15 @@ def test_too_little_memory_on_this_host_is_one_line(tmp_path):
     assert last.startswith("No device is left for tiny_model: T4") and "ulimit -v" in last
 
 
-def test_a_train_step_for_another_framework_is_named_with_what_to_do(found):
-    record = found["own step"]
+def test_a_train_step_for_another_framework_is_named_with_what_to_do(records):
+    record = records["own step"]
     assert record.status == "failed"
     assert record.reason.startswith("the model's own train_step(data) is written for TensorFlow or PyTorch")
     assert "train_step(state, data)" in record.reason
 
 
-def test_a_decoding_step_overwrites_its_cache_which_counts_as_memory(found):
-    prefill, decode = (found[mode].facts for mode in ("prefill", "decode"))
+def test_a_decoding_step_overwrites_its_cache_which_counts_as_memory(records):
+    prefill, decode = (records[mode].facts for mode in ("prefill", "decode"))
     weights = 1000 * 128 + 64 * 128 + 2 * (12 * 128**2 + 13 * 128) + 2 * 128
     assert decode.memory_needed == pytest.approx(4 * weights + CACHE, rel=0.5)
     assert decode.memory_needed >= 4 * weights + CACHE
@@ -222,12 +222,12 @@ def test_a_decoding_step_overwrites_its_cache_which_counts_as_memory(found):
     assert (decode.unit, decode.units_per_step) == ("token", 2)
 
 
-def test_operations_of_prompts_and_tokens_are_those_of_their_products(found):
-    prefill, decode = (found[mode].facts for mode in ("prefill", "decode"))
+def test_operations_of_prompts_and_tokens_are_those_of_their_products(records):
+    prefill, decode = (records[mode].facts for mode in ("prefill", "decode"))
     blocks, head = 2 * 12 * 128**2, 1000 * 128  # weights that a token is multiplied with
     attention = 2 * 2 * 2 * 32 * 32 * 128  # layers, products, sequences
     of_a_token = 2 * 2 * 2 * 64 * 128  # every place of the cache
     assert decode.operations == 2 * (2 * (blocks + head) + of_a_token)
     assert prefill.operations == 2 * (2 * 32 * blocks + 2 * head + attention)
     assert decode.nbytes > 2 * (blocks + head)  # every weight is read
-    assert forecast_of(found["decode"]).mode == "decode"
+    assert forecast_of(records["decode"]).mode == "decode"

@@ -20,8 +20,8 @@ BATCHES = (128, 256, 512, 1024)
 def played(working_folder, monkeypatch):
     """The process that counts, the host's rates and its cores, as the test sets them."""
     played = SimpleNamespace(process=None, rates={}, cores=1)
-    found = lambda names: {name: "1" for name in names if name in VERSIONS}  # noqa: E731
-    monkeypatch.setattr(counting, "installed_versions", found)
+    versions = lambda names: {name: "1" for name in names if name in VERSIONS}  # noqa: E731
+    monkeypatch.setattr(counting, "installed_versions", versions)
     monkeypatch.setattr(counting, "supervise_module", lambda *given: played.process(*given))
     monkeypatch.setattr(counting, "usable_cores", lambda: played.cores)
     monkeypatch.setattr(host, "rates", lambda _: played.rates)
@@ -34,7 +34,7 @@ def asked(steps: int = 3) -> list[ProgramRequest]:
 
 
 def count(memory: float = 1e9) -> dict:
-    """What a process sends of a step that needs so many bytes."""
+    """The message of a process about a step that needs so many bytes."""
     work = {"platform": "gpu", "items": [], "unknown_loops": 0, "unknown_calls": 0}
     size = {"batch": 64, "gpu": work, "tpu": work, "lasting": 0.0, "temporary": memory}
     sums = {"weights": 0.0, "optimizer": 0.0, "gradients": 0.0, "arrays": 100}

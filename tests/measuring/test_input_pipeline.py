@@ -12,8 +12,6 @@ from whichdevice.measure import input_pipeline
 from whichdevice.measure.record import Pipeline
 from whichdevice.models.pipeline import Rate
 
-FOUND = SimpleNamespace(pipeline=(Rate(0, 100.0, 0.1, True), Rate(2, 180.0, 0.2, False)))
-
 
 def sent(workload: Any, repeat: int = 1, **asked: Any) -> Pipeline | None:
     stream, request = io.StringIO(), SimpleNamespace(repeat=repeat, **asked)
@@ -23,16 +21,11 @@ def sent(workload: Any, repeat: int = 1, **asked: Any) -> Pipeline | None:
     return found[0] if found else None
 
 
-def test_a_scripts_rates_are_its_own() -> None:
-    own = sent(SimpleNamespace(found=FOUND))
-    assert own is not None
-    assert [(rate.workers, rate.examples_per_second, rate.written) for rate in own.rates] == [
-        (0, 100.0, True), (2, 180.0, False),
-    ]  # fmt: skip
-
-
-def test_arrays_have_none_and_a_second_repeat_sends_none() -> None:
-    assert sent(SimpleNamespace()) is None and sent(SimpleNamespace(found=FOUND), repeat=2) is None
+def test_arrays_have_none_and_a_second_repeat_sends_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(input_pipeline, "_of_file", lambda _: [Rate(0, 100.0, 0.1, True)])
+    assert sent(SimpleNamespace()) is None and sent(SimpleNamespace(has_pipeline=True), repeat=2) is None
+    first = sent(SimpleNamespace(has_pipeline=True))
+    assert first is not None and first.rates[0].examples_per_second == 100.0
 
 
 @pytest.mark.slow

@@ -46,7 +46,7 @@ def measured(backend: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, tmp_path
         monkeypatch.setattr(process, "run_training", run_training)
         monkeypatch.setattr(process, "peak_memory", lambda: 2 * backend.peak)
         stream = io.StringIO()
-        job = {"folder": str(tmp_path), "memory_limit": 1e9}
+        job = {"folder": str(tmp_path), "memory_limit": 1e9, "work": {}}
         process.run_request(backend, Model.read(request.module), request, job, Emitter(stream))
         return [json.loads(line) for line in stream.getvalue().splitlines()]
 

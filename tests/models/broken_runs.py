@@ -59,7 +59,7 @@ def main() -> None:
         stream, model = io.StringIO(), Model.read(file)
         backend.request = request
         with tempfile.TemporaryDirectory() as folder:
-            job = {"folder": folder, "memory_limit": MEMORY}
+            job = {"folder": folder, "memory_limit": MEMORY, "work": {}}
             run_to_end(
                 partial(run_request, backend, model, request, job, Emitter(stream)), backend, model, Emitter(stream)
             )

@@ -4,11 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
-from numpy.lib.array_utils import byte_bounds
 
 from whichdevice.base.errors import StudyError
 from whichdevice.models.consistency import check_data
-from whichdevice.models.data import generate, repeated, splits_of
+from whichdevice.models.data import generate, splits_of
 from whichdevice.models.declaration import Declaration
 from whichdevice.models.loading import Model
 from whichdevice.models.shapes import Array
@@ -150,11 +149,3 @@ def test_an_option_that_no_function_reads_is_refused_once_all_is_built(given, re
     else:
         with pytest.raises(StudyError, match=f"^reading.py: {refused}$"):
             workload.check_options()
-
-
-def test_a_large_batch_of_a_script_takes_the_memory_of_one_example_as_data():
-    batch = {"images": np.broadcast_to(np.float32(1), (64, 1024, 1024)), "classes": np.arange(64)}
-    made = repeated(batch, 4)
-    assert made["images"].shape == (64, 1024, 1024) and (made["images"] == 1).all()
-    assert np.diff(byte_bounds(made["images"])) == 4 * 2**20 and (made["classes"] == batch["classes"]).all()
-    assert {len(array) for array in repeated({"classes": batch["classes"]}, 4).values()} == {256}

@@ -121,13 +121,8 @@ def data():
 
 
 @needs_torch
-def test_operations_of_a_module_are_those_of_its_products(tmp_path):
+def test_a_module_has_parameters_with_statistics_and_a_shape_of_its_output(tmp_path):
     model = made(tmp_path, TEXT["torch"]).model()
-    forward = 2 * (4 * 8 * 8 * 3 * 9 + 4 * 10)
-    assert model.costs.forward_flops == forward
-    # Gradients of both layers' weights and of the last one's input; nobody needs that of the image.
-    assert model.costs.training_flops == forward + 2 * (4 * 8 * 8 * 3 * 9 + 2 * 4 * 10)
-    assert model.costs.activations > 4 * 8 * 8
     assert model.sizes() == (4 * 3 * 9 + 8 + 50 + 8, 4 * 3 * 9 + 8 + 50)
     assert model.output_shape == [10]
 
@@ -183,9 +178,8 @@ def test_as_many_classes_as_places_lie_where_the_inputs_have_no_places(inputs, l
     assert workload.loss(target, scores) == torch.nn.functional.cross_entropy(right, target)
 
 
-def test_a_jax_function_counts_its_products_and_mistakes_in_it_are_one_line(tmp_path):
+def test_mistakes_in_a_jax_function_are_one_line(tmp_path):
     model = made(tmp_path, TEXT["jax"]).model()
-    assert (model.costs.forward_flops, model.costs.training_flops) == (24, 48)
     assert model.output_shape == [3] and model.sizes() == (12, 12)
     with pytest.raises(StudyError, match="the first training step fails: TypeError: "):
         made(tmp_path / "sizes", TEXT["jax"].replace("(4, 3)", "(5, 3)")).model()

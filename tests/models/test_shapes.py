@@ -83,7 +83,7 @@ PAIR = Signature((Array((3,)), Array((4,))), Array((1,)), ("left", "right"))
 @pytest.mark.parametrize(
     ("given", "signature", "message"),
     [
-        (Array((32, 28, 28, 1)), IMAGE, "is that of one example, without the batch"),
+        (Array((32, 28, 28, 1)), IMAGE, "give the shape of one example, without the batch"),
         (Array((1, 28, 28)), IMAGE, "the model has channels last"),
         (Array((28, 28)), IMAGE, r"one input has shape \(28, 28\), the model takes \(28, 28, 1\)"),
         (Array((3,)), PAIR, r"has 1 array, the model takes 2 arrays: left \(3,\), right \(4,\)"),

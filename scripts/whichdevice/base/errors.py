@@ -43,8 +43,18 @@ def first_line(error: BaseException) -> str:
 def did_you_mean(wrong: object, right: Iterable[object], prefix: str = "", kind: str = "there are") -> str:
     """`; did you mean x?` for a near miss, else the list of what there is."""
     known = [str(name) for name in right]
-    near = difflib.get_close_matches(str(wrong), known, n=1, cutoff=0.6)
-    return f"; did you mean {prefix}{near[0]}?" if near else f"; {kind} {', '.join(known)}"
+    near = nearest(str(wrong), known)
+    return hint(f"{prefix}{near}") if near else f"; {kind} {', '.join(known)}"
+
+
+def nearest(name: str, known: Iterable[str], least: float = 0.6) -> str | None:
+    """Return the known name that is most like one, if one is so much like it."""
+    return next(iter(difflib.get_close_matches(name, [*known], 1, least)), None)
+
+
+def hint(near: object) -> str:
+    """Return the end of a message that proposes a name; empty where there is none."""
+    return f"; did you mean {near}?" if near else ""
 
 
 def brief(value: object) -> str:

@@ -183,7 +183,8 @@ class _Pool:
         """Count all steps. Threads are daemons, so that an interrupt ends them and the processes with this one."""
         groups = self._groups
         modules = {draft.asked.module for draft in self._drafts.values()}
-        large = any(found.memory > MAX_BESIDE for module in modules if (found := Model.read(module).found) is not None)
+        trainings = [Model.read(module).found for module in modules]
+        large = any(one.memory > MAX_BESIDE for one in trainings if one is not None)
         count = 1 if large or len(groups) <= FEW else min(PARALLEL, usable_cores())
         for worker in range(count):
             threading.Thread(target=self._work, args=(groups[worker::count], worker, count), daemon=True).start()

@@ -4,17 +4,11 @@ A GPU or TPU keeps weights and activations in its own memory: there the host nee
 for the data until they are placed, and a batch that is too large ends as `out_of_memory`.
 """
 
-from whichdevice.measure.backends.number_formats import product_format, storage_format
+from whichdevice.measure.backends.number_formats import storage_format
 from whichdevice.measure.record import Request
-from whichdevice.models.costs import Costs
 
 FRAMEWORK_BYTES = 900e6  # a started TensorFlow with Keras
 ALLOCATOR_SLACK = 1.1  # allocator and scratch buffers
-
-
-def activation_bytes(precision: str) -> int:
-    """Return the bytes of one number that a layer gives."""
-    return 4 if product_format(precision) in ("float32", "tf32") else 2
 
 
 def weight_bytes(precision: str) -> int:
@@ -29,23 +23,20 @@ def operation_memory(bytes_per_step: float, request: Request, copies: float = 3.
     return FRAMEWORK_BYTES + copies * bytes_per_step * request.replicas
 
 
-def inference_memory(costs: Costs, request: Request, data_bytes: float) -> float:
-    """Host bytes of a forward pass: framework, data and the batches drawn from them, weights, every layer's output."""
+def inference_memory(parameters: float, between: float, request: Request, data_bytes: float) -> float:
+    """Host bytes of a forward pass: framework, data and the batches drawn from them, weights, what lives between."""
     if request.kind != "cpu":
         return FRAMEWORK_BYTES + ALLOCATOR_SLACK * 2 * data_bytes
-    weights = costs.parameters * weight_bytes(request.precision)
-    activations = costs.activations * request.batch_size * activation_bytes(request.precision)
-    return FRAMEWORK_BYTES + ALLOCATOR_SLACK * (2 * data_bytes + request.replicas * weights + activations)
+    weights = parameters * weight_bytes(request.precision)
+    return FRAMEWORK_BYTES + ALLOCATOR_SLACK * (2 * data_bytes + request.replicas * weights + between)
 
 
-def estimated_memory(costs: Costs, request: Request, data_bytes: float, activation_copies: float) -> float:
-    """Host bytes: framework, data (mapped file and placed copy), weights with optimiser, activations with gradients.
+def training_memory(parameters: float, between: float, request: Request, data_bytes: float) -> float:
+    """Host bytes: framework, data (mapped file and placed copy), weights with optimiser, what lives between.
 
-    The CPU's replicas each have the data and the weights, and share the activations. `activation_copies` is the
-    backend's. An estimate, meant to be one to two times what a run really takes.
+    The CPU's replicas each have the data and the weights. An estimate, meant to be one to two times what a run takes.
     """
     if request.kind != "cpu":
         return FRAMEWORK_BYTES + ALLOCATOR_SLACK * 2 * data_bytes
-    weights = costs.parameters * 4 * weight_bytes(request.precision)
-    activations = costs.activations * request.batch_size * activation_bytes(request.precision) * activation_copies
-    return FRAMEWORK_BYTES + ALLOCATOR_SLACK * (data_bytes + request.replicas * (data_bytes + weights) + activations)
+    weights = parameters * 4 * weight_bytes(request.precision)
+    return FRAMEWORK_BYTES + ALLOCATOR_SLACK * (data_bytes + request.replicas * (data_bytes + weights) + between)

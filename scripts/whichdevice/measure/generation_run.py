@@ -14,10 +14,10 @@ from whichdevice.base.errors import StudyError
 from whichdevice.base.events import Emitter
 from whichdevice.base.parts import GENERATED_UNIT
 from whichdevice.measure.backends.base import Generator
-from whichdevice.measure.estimated_memory import ALLOCATOR_SLACK, weight_bytes
+from whichdevice.measure.estimated_memory import ALLOCATOR_SLACK
 from whichdevice.measure.inference_run import inference_facts, input_batches
 from whichdevice.measure.job import Job, timed_call
-from whichdevice.measure.record import Generated, Request, WorkloadFacts
+from whichdevice.measure.record import Generated, Request
 from whichdevice.measure.timing import Budget, find_steady_state, steady_of, time_steps
 from whichdevice.models.workloads.base import prompt_length, tokens_of
 
@@ -33,28 +33,13 @@ def run_generation(job: Job) -> None:
     workload.check_options()
     with backend.scope():
         generator, place = timed_call(lambda: backend.generator(workload, model, tokens))
-    forward = inference_facts(workload, request, model, train, validation, job.counts)
-    facts = generation_facts(forward, generator, request)
+    facts = inference_facts(workload, request, model, train.nbytes + validation.nbytes, job.work)
+    facts.unit = GENERATED_UNIT
+    facts.estimated_memory += ALLOCATOR_SLACK * 2 * generator.cache_bytes * (request.kind == "cpu")
     job.announce(facts)
     emit.part("cold", {"load": load + made, "build": build + place})
     emit.part("generated", timed_prefill(generator, request, tokens.shape, emit))
     time_steps(lambda steps: partial(generator.decode, steps), request, request.batch_size, emit)
-
-
-def generation_facts(forward: WorkloadFacts, generator: Generator, request: Request) -> WorkloadFacts:
-    """Return the facts of one decoding step, from those of the forward pass over whole sequences."""
-    flops, length = forward.flops_per_step, forward.input_shape[1]
-    on_host = generator.cache_bytes if request.kind == "cpu" else 0
-    return forward.model_copy(
-        update={
-            "unit": GENERATED_UNIT,
-            "flops_per_step": None if flops is None else flops / length,
-            "bytes_per_step": float(
-                forward.parameters * weight_bytes(request.precision) * request.replicas + generator.cache_bytes
-            ),
-            "estimated_memory": forward.estimated_memory + ALLOCATOR_SLACK * 2 * on_host,
-        }
-    )
 
 
 def timed_prefill(generator: Generator, request: Request, shape: tuple[int, ...], emit: Emitter) -> Generated:

@@ -8,15 +8,14 @@ import time
 from array import array
 from collections.abc import Callable, Sequence
 from itertools import cycle
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from whichdevice.base.errors import StudyError
 from whichdevice.measure.backends.base import Forward
-from whichdevice.measure.estimated_memory import activation_bytes, inference_memory, weight_bytes
-from whichdevice.measure.job import Job, timed_call
+from whichdevice.measure.estimated_memory import inference_memory
+from whichdevice.measure.job import Job, StepWork, timed_call
 from whichdevice.measure.record import PREDICTION, Latency, Request, WorkloadFacts
 from whichdevice.measure.timing import time_steps
 from whichdevice.measure.training_run import model_facts
@@ -33,7 +32,7 @@ def run_inference(job: Job) -> None:
     """Measure and send everything but the end."""
     backend, workload, request, emit = job.backend, job.workload, job.request, job.emit
     train, validation, model, load, build = job.load_and_build()
-    facts = inference_facts(workload, request, model, train, validation, job.counts)
+    facts = inference_facts(workload, request, model, train.nbytes + validation.nbytes, job.work)
     job.announce(facts)
     batches, made = timed_call(lambda: input_batches(workload, train, request))
     workload.check_options()
@@ -47,20 +46,12 @@ def run_inference(job: Job) -> None:
 
 
 def inference_facts(
-    workload: TrainingWorkload,
-    request: Request,
-    model: Any,
-    train: Split,
-    validation: Split,
-    counts: Path | None = None,
+    workload: TrainingWorkload, request: Request, model: Any, data_bytes: float, work: StepWork
 ) -> WorkloadFacts:
     """Return the facts of the forward pass alone, at the request's batch size."""
-    facts, costs = model_facts(workload, request, model, counts)
+    facts = model_facts(workload, request, model, work)
     facts.unit = PREDICTION
-    facts.flops_per_step = costs.call_flops(request.batch_size)
-    facts.bytes_per_step = costs.parameters * weight_bytes(request.precision) * request.replicas
-    facts.bytes_per_step += costs.activations * request.batch_size * activation_bytes(request.precision)
-    facts.estimated_memory = inference_memory(costs, request, train.nbytes + validation.nbytes)
+    facts.estimated_memory = inference_memory(facts.parameters, work.between, request, data_bytes)
     return facts
 
 

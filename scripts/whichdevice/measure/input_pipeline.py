@@ -24,15 +24,11 @@ HOST_ALONE = {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LO
 
 
 def send_pipeline(workload: TrainingWorkload, request: Request, emit: Emitter) -> None:
-    """Send the record's `pipeline`, of one process and where the model's file or script has one."""
-    if request.repeat > 1:
+    """Send the record's `pipeline`, of one process and where the model's file has one."""
+    if request.repeat > 1 or not getattr(workload, "has_pipeline", False):
         return
-    script = getattr(workload, "found", None)  # of a script, whose rates are known
-    timed = [] if script is None else list(script.pipeline)
-    if getattr(workload, "has_pipeline", False) and script is None:
-        emit.progress("timing the input pipeline")
-        timed = _of_file(request)
-    if timed:
+    emit.progress("timing the input pipeline")
+    if timed := _of_file(request):
         emit.part("pipeline", Pipeline(rates=[PipelineRate(**rate._asdict()) for rate in timed]))
 
 

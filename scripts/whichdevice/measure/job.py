@@ -10,11 +10,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from whichdevice.base.events import Emitter
+from whichdevice.base.parts import WHOLE_COUNT
 from whichdevice.measure.backends.base import Backend
 from whichdevice.measure.record import DataFacts, Request, WorkloadFacts
 from whichdevice.measure.run_end import built_within, refuse_what_cannot_fit
 from whichdevice.models.datasets.store import load_dataset
 from whichdevice.models.workloads.base import Split, TrainingWorkload
+
+
+@dataclass(frozen=True)
+class StepWork:
+    """The work of one step on all replicas."""
+
+    operations: float | None = None  # of products and convolutions; None: unknown
+    nbytes: float = 0.0  # that its kernels move
+    between: float = 0.0  # bytes that live at once beside weights, optimiser and data
+    counted: str = WHOLE_COUNT  # else what is missing, or why there is no count
 
 
 class Built(NamedTuple):
@@ -36,9 +47,9 @@ class Job:
     request: Request
     emit: Emitter
     memory_limit: float  # bytes of host memory that are free
+    work: StepWork  # of its step
     folder: Path  # for artefacts
     dataset: Path | None = None  # prepared; None: the workload has its own data
-    counts: Path | None = None  # folder that keeps the operations counted so far
 
     def load_and_build(self) -> Built:
         """Data and model; sends what the data are where they come with the workload."""

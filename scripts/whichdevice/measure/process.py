@@ -21,7 +21,7 @@ from whichdevice.measure.backends.base import Backend
 from whichdevice.measure.estimated_memory import operation_memory
 from whichdevice.measure.generation_run import run_generation
 from whichdevice.measure.inference_run import run_inference
-from whichdevice.measure.job import Job
+from whichdevice.measure.job import Job, StepWork
 from whichdevice.measure.record import Request, WorkloadFacts
 from whichdevice.measure.run_end import refuse_what_cannot_fit, run_to_end
 from whichdevice.measure.timing import time_steps
@@ -84,8 +84,9 @@ def run_request(backend: Backend, model: Model, request: Request, job: dict, emi
     if isinstance(workload, OperationWorkload):
         run_operation(backend, workload, request, job["memory_limit"], emit)
     elif isinstance(workload, TrainingWorkload):
-        paths = {name: Path(job[name]) for name in ("folder", "dataset", "counts") if name in job}
-        asked = Job(backend, workload, request, emit, job["memory_limit"], **paths)
+        paths = {name: Path(job[name]) for name in ("folder", "dataset") if name in job}
+        work = StepWork(**job["work"])
+        asked = Job(backend, workload, request, emit, job["memory_limit"], work, **paths)
         if request.mode == "generate":
             run_generation(asked)
         elif request.mode == "predict":

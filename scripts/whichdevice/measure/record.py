@@ -107,9 +107,9 @@ class WorkloadFacts(Part):
     training_examples: Integer = 0
     validation_examples: Integer = 0
     steps_per_epoch: Integer = 0
-    flops_per_step: float | None = None  # analytic, forward and backward, all replicas; None is unknown
+    flops_per_step: float | None = None  # of products and convolutions, as forecasts count; None is unknown
     flops_counted: str | None = None  # how, and what was not counted
-    bytes_per_step: float = 0.0  # analytic lower bound: weights, activations and input moved once
+    bytes_per_step: float = 0.0  # that its kernels move, as forecasts count
     estimated_memory: float = 0.0  # host bytes that the run was expected to need
     metric: str | None = None  # name of the quality metric, e.g. accuracy
     higher_is_better: bool = True

@@ -5,7 +5,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -21,7 +21,7 @@ from whichdevice.measure.machine.facts import describe_machine, describe_softwar
 from whichdevice.measure.machine.noise import NoiseWatch
 from whichdevice.measure.record import Artefact, DataFacts, Record, Request
 from whichdevice.measure.run_end import with_what_was_asked
-from whichdevice.models.counting import counts_folder
+from whichdevice.measure.step_work import counter_of, step_work
 from whichdevice.models.loading import Model
 
 Phase = Callable[..., object]  # is told what a process does, and numbers that go with it
@@ -30,8 +30,8 @@ SoundData = Callable[[], tuple[Path, DataFacts]]
 
 @cache
 def run_code_hash(model: Model, backend: str) -> str:
-    """Hash of the code that a run of this model on this backend executes."""
-    return model.hash("whichdevice.measure.process", backend_module(backend, model.framework))
+    """Hash of the code that a run of this model on this backend executes, and of what counts its operations."""
+    return model.hash("whichdevice.measure.process", backend_module(backend, model.framework), counter_of(model))
 
 
 class RecordDraft:
@@ -108,7 +108,8 @@ def _supervised(
     draft.merge("software", {**software, "code_hash": run_code_hash(model, request.backend)})
     job: dict[str, Any] = {"request": request.model_dump(mode="json"), "threads": threads, "folder": str(folder)}
     if request.mode is not None:
-        job["counts"] = str(counts_folder(model))
+        phase("counting its operations")
+        job["work"] = asdict(step_work(request))
     if data is not None:
         phase("reading its data through")
         dataset, facts = data()

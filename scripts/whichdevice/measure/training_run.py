@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import isfinite
+from math import isfinite, prod
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +18,13 @@ from whichdevice.base.errors import StudyError
 from whichdevice.base.events import Emitter
 from whichdevice.measure.backends.base import Backend, TrainingLoop
 from whichdevice.measure.backends.number_formats import product_format
-from whichdevice.measure.estimated_memory import activation_bytes, estimated_memory, weight_bytes
+from whichdevice.measure.estimated_memory import training_memory
 from whichdevice.measure.input_pipeline import send_pipeline
-from whichdevice.measure.job import Job, timed_call
+from whichdevice.measure.job import Job, StepWork, timed_call
 from whichdevice.measure.learning_curve import LearningCurve
 from whichdevice.measure.record import Epoch, Learning, Request, WorkloadFacts
 from whichdevice.measure.timing import time_steps
 from whichdevice.models.batch_order import BatchOrder
-from whichdevice.models.costs import Costs
-from whichdevice.models.counting import model_costs
 from whichdevice.models.shapes import leaves
 from whichdevice.models.without_keras import NativeModel
 from whichdevice.models.workloads.base import Split, TrainingWorkload
@@ -102,38 +100,39 @@ def workload_facts(
     model: Any,
     train: Split,
     validation: Split,
-    counts: Path | None = None,
+    work: StepWork,
 ) -> WorkloadFacts:
-    """Return the facts at the request's batch size; what one example costs is kept in the folder `counts`."""
-    facts, costs = model_facts(workload, request, model, counts)
-    width, weight = activation_bytes(request.precision), weight_bytes(request.precision)
+    """Return the facts of training at the request's batch size."""
+    facts = model_facts(workload, request, model, work)
     facts.training_examples, facts.validation_examples = train.examples, validation.examples
     facts.steps_per_epoch = workload.steps_per_epoch(train.examples, request.steps_per_epoch)
-    facts.flops_per_step = costs.step_flops(request.batch_size)
-    facts.bytes_per_step = costs.trainable_parameters * 3 * weight * request.replicas  # each replica has its own
-    facts.bytes_per_step += costs.activations * request.batch_size * 2 * width
-    data_bytes = train.nbytes + validation.nbytes
-    facts.estimated_memory = estimated_memory(costs, request, data_bytes, backend.activation_copies)
+    data_bytes, between = train.nbytes + validation.nbytes, work.between * backend.activation_copies
+    facts.estimated_memory = training_memory(facts.parameters, between, request, data_bytes)
     facts.metric, facts.higher_is_better = workload.metric, workload.higher_is_better
     return facts
 
 
-def model_facts(
-    workload: TrainingWorkload, request: Request, model: Any, counts: Path | None = None
-) -> tuple[WorkloadFacts, Costs]:
-    """Return the facts of a model, trained or not, and what one example costs, kept in the folder `counts`."""
-    example = workload.example(model)
-    costs = model_costs(model, example=example, workload=workload, kept=counts)
+def model_facts(workload: TrainingWorkload, request: Request, model: Any, work: StepWork) -> WorkloadFacts:
+    """Return the facts of a model, trained or not, and of its step."""
     remark = own_formats(model, request.precision)
-    facts = WorkloadFacts(
+    parameters, trainable = _sizes(model)
+    return WorkloadFacts(
         unit=workload.unit,
-        input_shape=[request.batch_size, *(size or 1 for size in leaves(example)[0].shape)],
-        parameters=costs.parameters,
-        trainable_parameters=costs.trainable_parameters,
-        flops_counted=costs.counted,
+        input_shape=[request.batch_size, *(size or 1 for size in leaves(workload.example(model))[0].shape)],
+        parameters=parameters,
+        trainable_parameters=trainable,
+        flops_per_step=work.operations,
+        flops_counted=work.counted,
+        bytes_per_step=work.nbytes,
         remarks=[] if remark is None else [remark],
     )
-    return facts, costs
+
+
+def _sizes(model: Any) -> tuple[int, int]:
+    """Return how many weights and statistics a model has, and how many trained ones."""
+    if isinstance(model, NativeModel):
+        return model.sizes()
+    return model.count_params(), sum(prod(weight.shape) for weight in model.trainable_weights)
 
 
 FILE = "examples.npz"
@@ -287,7 +286,7 @@ def run_training(job: Job) -> Callable[[], None]:
     """
     backend, workload, request, emit, folder = job.backend, job.workload, job.request, job.emit, job.folder
     train, validation, model, load, build = job.load_and_build()
-    facts = workload_facts(backend, workload, request, model, train, validation, job.counts)
+    facts = workload_facts(backend, workload, request, model, train, validation, job.work)
     job.announce(facts)
     loop, place = timed_call(lambda: backend.training_loop(workload, model, train, validation))
     workload.check_options()

@@ -1,7 +1,7 @@
 """The address of a workload, read from its name alone: nothing is imported and nothing runs.
 
     resnet50                            a built-in workload
-    models/mine.py                      a Python file (docs/reference/model-file.md); modules beside it may be imported
+    models/mine.py                      a Python file (docs/reference/model-file.md); it may import its neighbours
     mypackage.nets:small_unet           a function of a package in the working folder, or of an installed one
     trained/mine.keras                  a saved Keras model
     keras.applications:MobileNetV3Small a model of a library, with random weights
@@ -20,11 +20,10 @@ from pathlib import Path
 from typing import Literal
 
 from whichdevice.base.code_hash import imported_names, parsed
-from whichdevice.base.errors import StudyError
+from whichdevice.base.errors import StudyError, hint, nearest
 from whichdevice.base.files import csv_rows
 from whichdevice.base.plugins import matching
-from whichdevice.models.diffusion import SIZES, diffusion_name
-from whichdevice.models.names import by_plain_name, hint, nearest
+from whichdevice.models.diffusion import SIZES, by_plain_name, diffusion_name
 
 Kind = Literal["built-in", "file", "function", "saved", "library", "hub"]
 BUILT_IN = Path(__file__).parent / "workloads"

@@ -36,11 +36,18 @@ def check_declared(declared: Declaration, file: str) -> None:
 
 def by_output(loss: Tree, *trees: Tree) -> list[tuple[Any, ...]]:
     """(loss, leaf of each tree, place in words) for every output: one loss for all, or one for each of them."""
-    first = named(trees[0], "")
-    losses = named(loss, "")
-    whole = None if isinstance(loss, dict | tuple | list) else loss
-    places = {key: f" of output {key.strip('/').replace('#', '')}" if key else "" for key in first}
-    return [(whole or losses.get(key), *(named(tree, "").get(key) for tree in trees), places[key]) for key in first]
+    places = {key: f" of output {key.strip('/').replace('#', '')}" if key else "" for key in named(trees[0], "")}
+    losses = losses_by_path(loss, trees[0])
+    return [(losses[key], *(named(tree, "").get(key) for tree in trees), place) for key, place in places.items()]
+
+
+def losses_by_path(loss: Any, tree: Tree) -> dict[str, Any]:
+    """Return the loss of each leaf of a tree: the one for all, or its own by place or name."""
+    paths = named(tree, "")
+    losses = named(loss, "") if isinstance(loss, dict | tuple | list) else dict.fromkeys(paths, loss)
+    if len(losses) == len(paths) and not {*losses} >= {*paths}:
+        losses = dict(zip(paths, losses.values(), strict=True))
+    return {key: losses.get(key) for key in paths}
 
 
 def check_inputs(given: Tree, signature: Signature, length: int | None, file: str) -> None:
@@ -61,7 +68,7 @@ def check_inputs(given: Tree, signature: Signature, length: int | None, file: st
         if not _fits(shape, taken.shape):
             hint = ""
             if len(shape) == len(taken.shape) + 1 and _fits(shape[1:], taken.shape):
-                hint = "; a shape is that of one example, without the batch"
+                hint = "; give the shape of one example, without the batch"
             elif len(shape) == 3 and _fits((*shape[1:], shape[0]), taken.shape):
                 hint = "; the model has channels last"
             raise StudyError(f"{file}: one input has shape {shape}, the model takes {shown(taken.shape)}{hint}")

@@ -17,7 +17,6 @@ MIN_BATCHES = 10  # of an epoch: fewer are data to try a model with
 VALIDATION_SHARE = 8  # one example in eight, where the function gives no validation data
 DRAWING_SEED = 1
 MAX_BYTES = 8e9  # that is read of what does not say when it ends, or is larger
-MAX_COPIED = 2**27  # bytes of a script's first batch that is repeated
 EXAMPLE_BYTES = 300  # that Python keeps of each yielded example beside its numbers
 PROJECTED = 256  # numbers of an input that a generated target follows from
 Arrays = dict[str, np.ndarray]  # by path: inputs, targets, weights and what is below them
@@ -74,25 +73,8 @@ def _has_sizes(given: Any) -> bool:
     return len(parts) > 1 and len(sizes) == 1 and None not in sizes
 
 
-def repeated(batch: Mapping[str, np.ndarray], copies: int) -> Arrays:
-    """A script's first batch, several times, as data. In a large array one example stands for all: it takes no memory.
-
-    Of a large batch there is one copy.
-    """
-    if sum(array.nbytes for array in batch.values()) <= MAX_COPIED:
-        return {name: np.concatenate([array] * copies) for name, array in batch.items()}
-    return {
-        name: array if array.nbytes <= MAX_COPIED else _of_one(array[:1].copy(), array.shape)
-        for name, array in batch.items()
-    }
-
-
-def _of_one(example: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    return np.lib.stride_tricks.as_strided(example, shape, (0, *example.strides[1:]))
-
-
 def size_of(arrays: Arrays) -> int:
-    """How many examples there are."""
+    """Return the number of examples."""
     return len(next(iter(arrays.values())))
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from whichdevice.base.code_hash import parsed
+from whichdevice.base.errors import hint, nearest
 from whichdevice.models.framework import BACKENDS, FRAMEWORKS, KERAS, framework_of
-from whichdevice.models.names import hint, nearest
 from whichdevice.models.shapes import Array, Tree
 
 GENERATING = ("empty_cache", "call_with_cache")  # of a Keras file whose model generates tokens

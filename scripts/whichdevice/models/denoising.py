@@ -18,7 +18,7 @@ from whichdevice.models.tuning import Tuning, adapt
 
 
 class Denoising(nn.Module):
-    """A denoiser whose loss is that of a batch of images, beside frozen parts that make its inputs."""
+    """A denoiser with the loss of a batch of images, and frozen parts that make its inputs."""
 
     def __init__(self, known: Diffusion, denoiser: nn.Module, frozen: tuple[list[nn.Module], nn.Module] | None) -> None:
         super().__init__()

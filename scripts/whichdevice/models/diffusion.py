@@ -3,15 +3,15 @@
     DIFFUSION["black-forest-labs/FLUX.1-dev"].denoiser.made()     # by diffusers, without values on `meta`
     generator("hf:black-forest-labs/FLUX.1-dev").work(steps=28, height=1024, width=1024)
 
-Sizes are in diffusion_models.json: fields are those of each part's config.json on huggingface.co; what is left out is
-the library's default. Weights are counted by the file sizes there, two or four bytes a weight, or are those that
+Sizes are in diffusion_models.json: fields are copied from each part's config.json on huggingface.co; what is left out
+is the library's default. Weights are counted by the file sizes there, two or four bytes a weight, or are those that
 diffusers and transformers make. The kernels of a call of the denoiser and of the decoder are traced on their own
 modules at two sizes (tools/generator_traces.py): attention grows with tokens and their square, the rest with tokens.
 Nothing is downloaded.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
@@ -21,7 +21,6 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from whichdevice.base.errors import StudyError
-from whichdevice.models.names import by_plain_name
 
 SIZES = Path(__file__).with_name("diffusion_models.json")
 WORKS = Path(__file__).with_name("generators.json")  # traced
@@ -95,7 +94,7 @@ class Diffusion:
 
     @property
     def blocks(self) -> int | None:
-        """How many equal blocks the denoiser has, SDXL at its lowest resolution; None: they are not equal."""
+        """The number of equal blocks of the denoiser, of SDXL at its lowest resolution; None: they differ."""
         depths = self.denoiser.fields.get("transformer_layers_per_block")
         return depths[-1] if depths else self.denoiser.fields.get("num_layers")
 
@@ -135,7 +134,7 @@ class Diffusion:
         return dict(_read(WORKS)[self.name])
 
     def _times(self, height: int, width: int) -> float:
-        """How many times larger than the authors' an image is."""
+        """Return how many times larger than the authors' an image is."""
         return self.tokens(height, width) / self.tokens(self.height, self.width)
 
     def work(
@@ -191,6 +190,16 @@ def _diffusion(name: str, denoiser: Any, encoders: Any, autoencoder: Any, **size
     return Diffusion(name, _part(denoiser), tuple(map(_part, encoders)), _part(autoencoder), **sizes)
 
 
+def by_plain_name(names: Iterable[str]) -> dict[str, str]:
+    """Return names by themselves and without the organisation, in small letters; the first of two equal ones counts."""
+    known: dict[str, str] = {}
+    for name in names:
+        plain = name.casefold()
+        known.setdefault(plain, name)
+        known.setdefault(plain.rpartition("/")[2], name)
+    return known
+
+
 DIFFUSION: Mapping[str, Diffusion] = MappingProxyType(
     {name: _diffusion(name, **sizes) for name, sizes in _read(SIZES)["models"].items()}
 )
@@ -209,7 +218,7 @@ def _known(text: str) -> str | None:
 
 
 def diffusion_name(text: str) -> str | None:
-    """Return the name of a model that can be trained; None where it is none of these."""
+    """Return the name of a model that can be trained; None where no such model is known."""
     name = _known(text)
     return name if name and DIFFUSION[name].words else None
 

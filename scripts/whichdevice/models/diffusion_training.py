@@ -4,7 +4,7 @@
 
 An image is turned into latents and its text into vectors once, before the training (`cached`, the default), or in each
 step by the frozen autoencoder and text encoders beside the denoiser. Options: `size` (pixels of a side), `tokens` (of a
-text), `cached`, and those of models/tuning.py; adapters are beside queries, keys, values and outputs of attention.
+text), `cached`, and the options of models/tuning.py; LoRA adapts queries, keys, values and outputs of attention.
 """
 
 from dataclasses import replace

@@ -1,7 +1,7 @@
 """A text of what an object does, for a key: whatever changes a training step changes it, the values of weights do not.
 
-Functions are told by their source, the values that they hold and the globals that they use; objects by their class and
-attributes; floating-point arrays by shape and type, all others by their values too.
+A function is described by its source, the values that it holds and the globals that it uses; an object by its class
+and attributes; floating-point arrays by shape and type, all others by their values too.
 """
 
 import functools

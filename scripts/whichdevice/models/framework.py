@@ -34,7 +34,7 @@ FRAMEWORK_PACKAGES = {
 def framework_in(files: Iterable[Path]) -> str:
     """The framework of the first of several files that imports one, as a script's `engine.py` may.
 
-    Else it is that of an imported package which is installed and needs one; else `keras`.
+    Else the framework that an imported, installed package needs; else `keras`.
     """
     trees = [parsed(file.read_bytes()) for file in files if file.suffix == ".py"]
     imported = next(filter(None, (framework_of(tree, "") for tree in trees)), None)

@@ -35,7 +35,7 @@ class StoredWeights:
     """Weights as their files hold them."""
 
     count: int
-    nbytes: int  # as a server holds them: those of 32 bits in 16
+    nbytes: int  # as a server holds them: weights of 32 bits in 16
     dtype: str  # of most weights, as safetensors names it
     tied: bool  # whether the table of words is the output's, too
 
@@ -70,7 +70,7 @@ def hub_config(name: str, hint: str = ".") -> Path:
         raise StudyError(f"{label}: accept its terms on huggingface.co/{name}, then log in: hf auth login") from None
     except errors.RepositoryNotFoundError:
         raise StudyError(f"{label}: the hub has no such model{hint} If it is private, log in: hf auth login") from None
-    except Exception as error:  # of its client, whose HTTP library has errors of its own
+    except Exception as error:  # of its client, whose HTTP library raises other errors
         if isinstance(error, errors.EntryNotFoundError) and not isinstance(error, errors.LocalEntryNotFoundError):
             raise StudyError(f"{label}: is no model of transformers on the hub{hint} {WITHOUT.capitalize()}") from None
         raise StudyError(f"{label}: the hub did not answer ({type(error).__name__}){hint} {save}") from None

@@ -4,10 +4,9 @@
     hf:path/to/folder              which has a config.json
     hf:ORG/NAME                    of the hub, by its config.json: where huggingface_hub is installed
 
-A decoder learns the next word, an encoder to classify a text, a ViT and its like an image, T5 and Whisper to write
-one, or each what the option
-`objective` names (models/objectives/). Options: `length` (words of a sequence), those of the objective and those of
-models/tuning.py. A mixture of experts is routed evenly, as on random words.
+A decoder learns the next word, an encoder to classify a text, a ViT and its like an image, T5 and Whisper to write one;
+or the model learns what the option `objective` names (models/objectives/). Options: `length` (words of a sequence), and
+the options of the objective and of models/tuning.py. A mixture of experts is routed evenly, as on random words.
 """
 
 import json
@@ -20,14 +19,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from whichdevice.base.errors import StudyError
+from whichdevice.base.errors import StudyError, hint
 from whichdevice.base.files import csv_rows
 from whichdevice.models.address import HUB_NAME, HUB_TABLE, Address, config_file, hub_model, near_hub_name
 from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import TORCH
 from whichdevice.models.hub import hub_config
 from whichdevice.models.model_file import Adapter
-from whichdevice.models.names import hint
 from whichdevice.models.objectives import DEFAULT, Objective, find_objective
 from whichdevice.models.shapes import Array, Tree
 from whichdevice.models.torch_model import TorchFile
@@ -79,7 +77,7 @@ class Configuration:
 
     @property
     def layers(self) -> int | None:
-        """How many equal layers it has; None where they are not equal, or it does not say."""
+        """The number of equal layers; None where layers differ, or the configuration has no number."""
         counts = {int(self.fields[name]) for name in LAYERS if self.fields.get(name)}
         unequal = any(name in self.fields and self.fields[name] not in known for name, known in UNEQUAL.items())
         return counts.pop() if len(counts) == 1 and not unequal else None
@@ -95,7 +93,7 @@ class Configuration:
 
     @property
     def is_like_llama(self) -> bool:
-        """Return whether it is a decoder whose sizes are those of a Llama, with no experts or latent attention."""
+        """Return whether it is a decoder with the sizes of a Llama, without experts or latent attention."""
         needed = all(map(self.number, OF_LLAMA[:5]))
         return self.task == "CausalLM" and needed and not self.number(*EXPERTS, "kv_lora_rank")
 
@@ -190,9 +188,9 @@ def _register_even() -> None:
             return torch.bmm(inputs.to(weights.dtype), weights if part.is_transposed else weights.mT)
 
         words, width = hidden_states.shape
-        each = -(-top_k_index.numel() // len(weights))
-        places = torch.arange(each * len(weights), device=hidden_states.device) % words
-        inner = product(hidden_states[places].view(len(weights), each, width), weights)
+        share = -(-top_k_index.numel() // len(weights))
+        places = torch.arange(share * len(weights), device=hidden_states.device) % words
+        inner = product(hidden_states[places].view(len(weights), share, width), weights)
         gate, *other = inner.chunk(2, dim=-1) if part.has_gate else (inner,)
         inner = math.prod(other, start=getattr(part, "act_fn", torch.nn.functional.silu)(gate))
         outputs = product(inner, part.down_proj).flatten(0, 1) * top_k_weights[places, :1]
@@ -274,7 +272,7 @@ class NamedModel(TorchFile):
 
     @property
     def usual(self) -> dict[str, Any]:
-        """How it is trained where the options do not say."""
+        """The tuning where the options do not say."""
         return {}
 
     @property
@@ -293,7 +291,7 @@ class NamedModel(TorchFile):
 
     @property
     def tuning(self) -> "Tuning":
-        """How it is trained, by its options."""
+        """The tuning that its options say."""
         from whichdevice.models.tuning import Tuning
 
         return Tuning.of(self.usual | self._stated(), self.address.text)
@@ -347,7 +345,7 @@ class HubModel(NamedModel):
 
     @property
     def option_names(self) -> tuple[str, ...]:
-        """Those of its objective, too."""
+        """The options that it has, its objective's among them."""
         return (*TUNING, "length", "layers", "objective", *(self.objective.options if self.objective else ()))
 
     @property
@@ -359,19 +357,17 @@ class HubModel(NamedModel):
 
     def cache_bytes(self) -> float | None:
         """Bytes of keys and values of all layers, of a decoder with equal ones."""
+        from whichdevice.models.served import served
+
         known = self.configuration
-        heads = known.number("num_key_value_heads", "num_attention_heads", "n_head", "n_heads")
-        whole = known.number("num_attention_heads", "n_head", "n_heads")
-        width = known.number("hidden_size", "n_embd", "d_model")
-        layers = known.layers if known.task == "CausalLM" and not known.number(*EXPERTS) else None
-        if layers is None or not (heads and whole and width):
+        if known.task != "CausalLM" or known.layers is None or known.number(*EXPERTS):
             return None
-        return 2.0 * 2 * layers * heads * (known.number("head_dim") or width // whole)
+        return served(known).cache_bytes(1)
 
     def copies(self, size: int, four_bits: bool = False) -> dict[str, float]:
         """Return bytes of `size` sequences that versions of its libraries hold besides, or leave to the host.
 
-        `logits`: transformers holds them once more in float32. `single`: peft's preparation for weights of 4 bits holds
+        `logits`: transformers holds a second copy in float32. `single`: peft's preparation for weights of 4 bits holds
         the others in float32 beside 16 bits, and with them the `inputs` of layers, which JAX may leave to the host.
         """
         known, words = self.configuration, size * (self.length or 0)

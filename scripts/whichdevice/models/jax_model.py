@@ -9,7 +9,6 @@ import inspect
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from whichdevice.base.errors import StudyError
-from whichdevice.models.costs import Costs, jaxpr_costs
 from whichdevice.models.framework import JAX
 from whichdevice.models.shapes import mapped
 from whichdevice.models.without_keras import NativeFile, NativeModel, call_arguments, examples_of
@@ -63,11 +61,8 @@ class JaxModel(NativeModel):
         return None
 
     @cached_property
-    def trial(self) -> tuple[Costs, list[int]]:
-        """Costs of one example and the prediction's shape, from a trace that runs nothing.
-
-        Raises what the file's model, loss or data raise.
-        """
+    def output_shape(self) -> list[int]:
+        """Shape of a prediction, from a trace that runs nothing; raises what the file's model, loss or data raise."""
         import jax
 
         workload = self.workload
@@ -75,26 +70,13 @@ class JaxModel(NativeModel):
         inputs, target = examples_of(arrays)
 
         def judged(trained: Any, held: Any, inputs: Any, target: Any) -> Any:
-            output, held = self.apply(trained, held, inputs, True)
-            return workload.loss(target, output), (output, held)
+            output, _ = self.apply(trained, held, inputs, True)
+            return workload.loss(target, output), output
 
-        total, (output, _) = jax.eval_shape(judged, self.trained, self.held, inputs, target)
+        total, output = jax.eval_shape(judged, self.trained, self.held, inputs, target)
         if total.shape:
             raise StudyError(f"{workload.address.label}: the loss has shape {total.shape}; a scalar is needed")
-        counted = jaxpr_costs(lambda *given: judged(*given)[0], self.trained, self.held, inputs, target)
-        return self._of_one(counted), list(jax.tree.leaves(output)[0].shape[1:])
-
-    def _of_one(self, counted: Costs) -> Costs:
-        """The costs of one example, of those of as many as were tried."""
-        examples, (parameters, trained) = self.workload.tried, self.sizes()
-        return replace(
-            counted,
-            forward_flops=(counted.forward_flops or 0.0) / examples,
-            training_flops=(counted.training_flops or 0.0) / examples,
-            activations=counted.activations / examples,
-            parameters=parameters,
-            trainable_parameters=trained,
-        )
+        return list(jax.tree.leaves(output)[0].shape[1:])
 
 
 class JaxFile(NativeFile):
@@ -109,7 +91,7 @@ class JaxFile(NativeFile):
         with self._explaining("model()"):
             model = self._adapted(built)
         with self._explaining("the first training step"):
-            _ = model.trial
+            _ = model.output_shape
         return model
 
     def _adapted(self, built: Any) -> JaxModel:
@@ -232,11 +214,11 @@ class JaxFile(NativeFile):
 
     def loss(self, target: Any, prediction: Any) -> Any:
         """Mean loss of a batch in float32."""
-        return self._loss_function()(_float32(prediction), target).astype("float32").mean()
+        return self._loss_function(_float32(prediction), target).astype("float32").mean()
 
     def quality(self, target: Any, prediction: Any) -> Any:
         """Mean of the metric over a batch."""
-        return self._metric_function()(_float32(prediction), target).astype("float32").mean()
+        return self._metric_function(_float32(prediction), target).astype("float32").mean()
 
     def optimizer(self) -> Any:
         """A transformation with `init` and `update`, by the file's function or by its name in optax."""
@@ -272,7 +254,7 @@ class JaxFile(NativeFile):
         kind = precision.removeprefix("mixed_")
         return tree if kind == precision else jax.tree.map(lambda leaf: _cast(leaf, kind), tree)
 
-    def _named_loss(self, name: str, constant: str) -> Callable[[Any, Any], Any]:
+    def _named_loss(self, name: Any, constant: str = "LOSS") -> Callable[[Any, Any], Any]:
         if name == "cross_entropy":
             return _cross_entropy
         if name == "mean_squared_error":

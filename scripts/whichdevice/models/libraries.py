@@ -43,7 +43,7 @@ class LibraryModel(ModelFile):
 
 
 def library_adapter(address: Address) -> Adapter:
-    """Return the adapter of a network of keras.applications; raises StudyError where there is none of that name."""
+    """Return the adapter of a network of keras.applications; raises StudyError where keras has no such network."""
     known = _exported("keras", "applications/__init__.py")
     if known and address.function not in known:
         raise StudyError(f"workload {address.text}: no such model{did_you_mean(address.function, known)}")
@@ -90,7 +90,7 @@ def _saved(path: Path, options: Options) -> Any:
 
 
 def _exported(package: str, file: str) -> list[str]:
-    """Names of models that a package's file exports, read without an import; none where it is not installed."""
+    """Return names of models that a package's file exports, read without an import; [] where it is not installed."""
     spec = find_spec(package)
     places = [Path(folder, file) for folder in (spec.submodule_search_locations or [])] if spec is not None else []
     text = "".join(place.read_text(encoding="utf-8") for place in places if place.is_file())

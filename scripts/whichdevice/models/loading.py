@@ -13,7 +13,7 @@ import importlib.util
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -57,7 +57,7 @@ class Asked(Protocol):
 
 
 class Maker(NamedTuple):
-    """The parts that make a model's workloads: their class, and the adapter of what is not a class of its own."""
+    """The parts that make a model's workloads: their class, and the adapter of a model that has no class."""
 
     kind: type[Workload]
     adapter: Adapter | None
@@ -150,7 +150,7 @@ class Model:
 
     @property
     def recipe(self) -> Recipe:
-        """How it is trained."""
+        """The training that its publication or file states."""
         return self._facts.recipe
 
     @property
@@ -253,12 +253,7 @@ def _maker_of(address: Address) -> Maker:
 
 
 def _from(kind: type[ModelFile], adapter: Adapter) -> Maker:
-    adapter = replace(adapter, again=_again)
     return Maker(kind, adapter, partial(kind, adapter))
-
-
-def _again(text: str, options: Options) -> Workload:
-    return Model.read(text).workload(options)
 
 
 def _class_in(source: ModuleType, name: str) -> type[Workload]:

@@ -22,7 +22,13 @@ from whichdevice.base.code_hash import string_constants
 from whichdevice.base.errors import StudyError, lacks_memory
 from whichdevice.base.files import csv_rows
 from whichdevice.models.address import Address
-from whichdevice.models.consistency import check_data, check_declared, check_inputs, check_outputs
+from whichdevice.models.consistency import (
+    check_data,
+    check_declared,
+    check_inputs,
+    check_outputs,
+    losses_by_path,
+)
 from whichdevice.models.data import drawn, generate, pipeline_in, size_of, splits_of
 from whichdevice.models.declaration import GENERATING, Declaration, own_format
 from whichdevice.models.framework import JAX, KERAS, TORCH
@@ -34,7 +40,6 @@ from whichdevice.models.shapes import (
     concrete,
     leaves,
     mapped,
-    named,
     packed,
     signature_of,
 )
@@ -65,13 +70,10 @@ class Adapter:
     address: Address
     declared: Declaration
     load: Callable[[], Any]  # gives what has the functions that are declared
-    again: Callable[[str, Options], Any] | None = None  # makes the workload anew from its address, in another process
-    tried: int = 2  # examples that a native model is tried on, enough for batch statistics; a script: its batch
-    compiled: bool | None = None  # whether it calls torch.compile; None: as its file shows
 
     @cached_property
     def recipe(self) -> Recipe:
-        """How the file says that its model is trained."""
+        """The training that the file states."""
         declared, label = self.declared, self.address.label
         return Recipe(
             source=declared.source or f"model {'file ' if self.address.kind == 'file' else ''}{label}",
@@ -120,13 +122,6 @@ class ModelFile(TrainingWorkload):
         self.has_pipeline = False  # whether the file's data come in batches, one after the other; known once read
         self._weighted = False  # whether the data have sample weights
         self._by_keras = False  # whether a step is the model's own train_step
-        self._loss: Callable[[Any, Any], Any] | None = None
-        self._quality: Callable[[Any, Any], Any] | None = None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Other processes make the workload anew from its address."""
-        assert self.adapter.again is not None
-        return self.adapter.again, (self.address.text, self.options)
 
     @property
     def length(self) -> int | None:
@@ -155,12 +150,6 @@ class ModelFile(TrainingWorkload):
             with self._explaining("model()"):
                 self._compile(built, signature)
         return built
-
-    def model_like(self, example: Tree) -> Any:
-        """The model, built for such inputs."""
-        if self._shapes[0] is None:
-            self._shapes = example, self._shapes[1]
-        return self.model()
 
     def own_step(self, model: Any) -> bool:
         """Return whether the model's own `train_step` trains it, as Keras' `compile` set it up."""
@@ -232,7 +221,7 @@ class ModelFile(TrainingWorkload):
             self._shapes = self._shapes_of_model()
         input_, target = self._shapes
         if target is not None:
-            target = mapped(_as_distribution, target, _losses_like(declared.loss, target))
+            target = mapped(_as_distribution, target, packed(losses_by_path(declared.loss, target), ""))
         examples = declared.examples or max(EXAMPLES, self.options.batch_size)
         return (
             generate(input_, target, examples, self.length, SEED),
@@ -254,11 +243,12 @@ class ModelFile(TrainingWorkload):
         loss = self.declared.loss if self.declared.loss is not None else built.loss
         target = self.declared.target
         if target is None and loss is not None and signature.outputs is not None:
-            target = mapped(_target_of, signature.outputs, _losses_like(loss, signature.outputs))
+            losses = losses_by_path(loss, signature.outputs)
+            target = mapped(_target_of, signature.outputs, packed(losses, ""))
         return self.declared.input or inputs, target
 
     def check_options(self) -> None:
-        """Raise StudyError on one that the file neither asked for nor names: it would be measured without it.
+        """Raise StudyError on an option that the file never read and does not name: the run would be without it.
 
         One that it names may be read later, by its loss, or under other settings.
         """
@@ -322,22 +312,31 @@ class ModelFile(TrainingWorkload):
         """The mean of what the file's loss gives for float32 predictions."""
         from keras import ops
 
-        label = self.address.label
-        if self._loss is None:
-            self._loss = self._function("loss") if self._has("loss") else named_loss(self.declared.loss, label)
         with self._explaining("loss()" if self._has("loss") else f"LOSS {self.declared.loss}"):
-            return ops.mean(ops.cast(self._loss(target, ops.cast(prediction, "float32")), "float32"))
+            return ops.mean(ops.cast(self._loss_function(target, ops.cast(prediction, "float32")), "float32"))
 
     def quality(self, target: Any, prediction: Any) -> Any:
         """The mean of what the file's metric gives."""
         from keras import ops
 
-        if self._quality is None:
-            metric, loss = self.declared.metric, self.declared.loss
-            has = self._has("metric")
-            self._quality = self._function("metric") if has else named_metric(metric, loss, self.address.label)
         with self._explaining("metric()" if self._has("metric") else f"METRIC {self.declared.metric}"):
-            return ops.mean(ops.cast(self._quality(target, ops.cast(prediction, "float32")), "float32"))
+            return ops.mean(ops.cast(self._metric_function(target, ops.cast(prediction, "float32")), "float32"))
+
+    @cached_property
+    def _loss_function(self) -> Callable[[Any, Any], Any]:
+        """The file's `loss`, or the one of that name."""
+        return self._function("loss") if self._has("loss") else self._named_loss(self.declared.loss)
+
+    @cached_property
+    def _metric_function(self) -> Callable[[Any, Any], Any]:
+        """The file's `metric`, or the one of that name."""
+        return self._function("metric") if self._has("metric") else self._named_metric(self.declared.metric)
+
+    def _named_loss(self, name: Any) -> Callable[[Any, Any], Any]:
+        return named_loss(name, self.address.label)
+
+    def _named_metric(self, name: Any) -> Callable[[Any, Any], Any]:
+        return named_metric(name, self.declared.loss, self.address.label)
 
     def _has(self, name: str) -> bool:
         return name in self.declared.functions
@@ -369,7 +368,7 @@ class ModelFile(TrainingWorkload):
 
 
 def _of_hub(model: Any) -> Generation:
-    """How a causal task of KerasHub generates; its cache is [batch, layers, 2, length, heads, width of a head]."""
+    """Return how a causal task of KerasHub generates; its cache is [batch, layers, 2, length, heads, width]."""
     from keras import ops
 
     backbone = model.backbone
@@ -511,15 +510,6 @@ def _lists(tree: Tree) -> Tree:
     if isinstance(tree, dict):
         return {key: _lists(part) for key, part in tree.items()}
     return [_lists(part) for part in tree] if isinstance(tree, tuple) else tree
-
-
-def _losses_like(loss: Any, tree: Tree) -> Tree:
-    """A loss for each leaf of a tree: the one for all, or its own by place or name."""
-    flat = named(tree, "")
-    losses = named(loss, "") if isinstance(loss, dict | tuple | list) else {}
-    if len(losses) == len(flat) and not {*losses} >= {*flat}:
-        losses = dict(zip(flat, losses.values(), strict=True))
-    return packed({key: losses.get(key) if losses else loss for key in flat}, "") if flat else None
 
 
 def _loss_words(loss: Any) -> str:

@@ -1,4 +1,4 @@
-"""The rate of a training's input pipeline on this machine, measured by itself: no model takes part.
+"""The rate of a training's input pipeline on this machine, measured alone: no model takes part.
 
     for rate in rates(loader, batch_size=64):
         rate.workers, rate.examples_per_second, rate.first_seconds, rate.written
@@ -175,7 +175,7 @@ def _loader(given: Any, workers: int, most: int | None = None) -> Any:
 
 
 def _streams(loader: Any) -> bool:
-    """Whether its dataset gives one example after the other, all of them to each worker unless it divides them."""
+    """Return whether its dataset gives one example after the other, to each worker all unless it divides them."""
     return any(base.__name__ == "IterableDataset" for base in type(loader.dataset).__mro__)
 
 

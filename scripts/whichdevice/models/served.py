@@ -27,7 +27,7 @@ STATE_BYTES = 4  # a value of a layer that keeps a state
 
 @dataclass(frozen=True)
 class WeightFormat:
-    """How weights are kept. Bits a weight are the format's, with the scales of its groups.
+    """The format of kept weights. Bits a weight are the format's, with the scales of its groups.
 
     `more_bits` is for half of the value and second feed-forward matrices, which llama.cpp's mixtures keep better.
     `operations` is the format of the products: 16 bits where weights are unpacked first.

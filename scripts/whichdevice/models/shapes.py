@@ -72,24 +72,6 @@ def concrete(array: Array, sequence_length: int | None) -> tuple[int, ...]:
     return tuple(size if size is not None else sequence_length or 1 for size in array.shape)
 
 
-def to_json(tree: Tree) -> Any:
-    """A tree of arrays' shapes and types as plain data."""
-    if isinstance(tree, Mapping):
-        return {"dict": {key: to_json(part) for key, part in tree.items()}}
-    if isinstance(tree, tuple | list):
-        return [to_json(part) for part in tree]
-    return None if tree is None else {"shape": list(tree.shape), "dtype": tree.dtype}
-
-
-def from_json(value: Any) -> Tree:
-    """The tree again."""
-    if isinstance(value, list):
-        return tuple(map(from_json, value))
-    if isinstance(value, dict) and "dict" in value:
-        return {key: from_json(part) for key, part in value["dict"].items()}
-    return None if value is None else Array(tuple(value["shape"]), value["dtype"])
-
-
 class Signature(NamedTuple):
     """The inputs and outputs of a model for one example, as trees of Array; None in a shape is any size."""
 

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whichdevice.base.errors import StudyError
-from whichdevice.base.parts import WHOLE_COUNT
-from whichdevice.models.costs import Costs, torch_counts
 from whichdevice.models.declaration import own_format
 from whichdevice.models.framework import TORCH
 from whichdevice.models.script.run import called_in
@@ -61,34 +59,28 @@ class TorchModel(NativeModel):
         torch.save(self.module.state_dict(), path)
 
     def learning_rate(self) -> float | None:
-        """Return that of the first group of parameters."""
+        """Return the rate of the first group of parameters."""
         rate = self.optimizer.param_groups[0].get("lr")
         return None if rate is None else float(rate)
 
     @cached_property
-    def trial(self) -> tuple[Costs, list[int]]:
-        """Costs of one example and the shape of its prediction; raises what the file's model, loss or data raise.
+    def output_shape(self) -> list[int]:
+        """Shape of a prediction; raises what the file's model, loss or data raise.
 
         Nothing is computed where shapes suffice (PyTorch's device `meta`); where values decide what the model does, a
-        copy of it trains on real examples.
+        copy of it takes real examples.
         """
         try:
-            return self._counted("meta")
+            return self._tried("meta")
         except Exception:
-            return self._counted("cpu")
+            return self._tried("cpu")
 
-    def _counted(self, device: str) -> tuple[Costs, list[int]]:
+    def _tried(self, device: str) -> list[int]:
         workload, module = self.workload, copied(self._shapes if device == "meta" else self.module, device).train()
         inputs, target = workload.tried_on(device)
-        shape: list[int] = []
-
-        def loss() -> Any:
-            output = workload.forward(module, inputs, target)
-            shape[:] = prediction_of(output).shape[1:]
-            return workload.loss(target, output)
-
-        forward, training, numbers = torch_counts(loss, list(module.parameters()), workload.tried)
-        return Costs(forward, training, numbers, *self.sizes(), WHOLE_COUNT), shape
+        output = workload.forward(module, inputs, target)
+        workload.loss(target, output)
+        return list(prediction_of(output).shape[1:])
 
 
 def copied(module: Any, device: str) -> Any:
@@ -130,15 +122,13 @@ class TorchFile(NativeFile):
 
     @cached_property
     def compiled(self) -> bool:
-        """Return whether the script or the file calls torch.compile."""
+        """Return whether the file calls torch.compile."""
         path = self.address.path
-        if self.adapter.compiled is not None:
-            return self.adapter.compiled
         return path is not None and path.suffix == ".py" and called_in(path, "compile")
 
     @property
     def tuning(self) -> "Tuning":
-        """How it is trained, by its constants; raises StudyError on a wrong one."""
+        """The tuning that its constants say; raises StudyError on a wrong one."""
         from whichdevice.models.tuning import Tuning
 
         eight = {"optimizer": EIGHT_BITS} if self.declared.optimizer == EIGHT_BITS else {}
@@ -189,7 +179,7 @@ class TorchFile(NativeFile):
             self._check_own_loss(shapes)
         if not large:
             with self._explaining("the first training step"):
-                _ = model.trial
+                _ = model.output_shape
         return model
 
     def _without_values(self) -> Any:
@@ -233,11 +223,11 @@ class TorchFile(NativeFile):
             if given is None:
                 raise StudyError(f"{self.address.label}: the model's output has no `loss`; {WITHOUT_LOSS}")
             return given.float().mean()
-        return self._loss_function()(prediction, target).float().mean()
+        return self._loss_function(prediction, target).float().mean()
 
     def quality(self, target: Any, prediction: Any) -> Any:
         """Mean of the metric over a batch."""
-        return self._metric_function()(prediction, target).float().mean()
+        return self._metric_function(prediction, target).float().mean()
 
     def optimizer(self, module: Any = None) -> Any:
         """A fresh one over the module's trained parameters, by the file's function or its name in torch.optim."""
@@ -285,7 +275,7 @@ class TorchFile(NativeFile):
         whole = self.options.precision == "bfloat16" and tensor.is_floating_point()
         return tensor.bfloat16() if whole else tensor
 
-    def _named_loss(self, name: str, constant: str) -> Callable[[Any, Any], Any]:
+    def _named_loss(self, name: Any, constant: str = "LOSS") -> Callable[[Any, Any], Any]:
         """A loss (output, target) by its name in torch.nn.functional, or by the name of its class in torch.nn."""
         from torch import nn
 
@@ -343,3 +333,8 @@ class ScriptFile(TorchFile):
     """A training script of PyTorch, which is recorded as it runs: its step is the script's own."""
 
     only_on_gpu = "a script of PyTorch is recorded, not measured"
+
+    @property
+    def compiled(self) -> bool:
+        """Return whether what was recorded calls torch.compile; False of a script that was not looked at yet."""
+        return getattr(getattr(self.adapter, "found", None), "compiled", False)

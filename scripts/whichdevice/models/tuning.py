@@ -1,4 +1,4 @@
-"""How a PyTorch model is trained: all of its weights or LoRA's, in 4 bits, with checkpointing, by which optimiser.
+"""Tune a PyTorch model: all of its weights or LoRA's, in 4 bits, with checkpointing, by which optimiser.
 
 A model file states it in constants, an `hf:` model takes it as options of the same names in small letters:
 
@@ -145,7 +145,7 @@ def sizes_of(layer: nn.Module) -> tuple[int, int]:
 
 
 class Adapted(nn.Module):
-    """A frozen linear layer with LoRA's two thin ones beside it (Hu et al., 2021)."""
+    """A frozen linear layer and LoRA's two thin ones (Hu et al., 2021)."""
 
     def __init__(self, base: nn.Module, inputs: int, outputs: int, tuning: Tuning, dtype: torch.dtype) -> None:
         super().__init__()

@@ -10,11 +10,12 @@ import numpy as np
 
 from whichdevice.base.errors import StudyError
 from whichdevice.models.consistency import check_declared
-from whichdevice.models.costs import Costs
 from whichdevice.models.data import VALIDATION_SHARE
 from whichdevice.models.model_file import Adapter, ModelFile
 from whichdevice.models.shapes import Array, Tree, mapped, packed
 from whichdevice.models.workloads.base import Arrays, Options, Split
+
+TRIED = 2  # examples that a model is tried on, enough for batch statistics
 
 
 class NativeModel(ABC):
@@ -36,22 +37,12 @@ class NativeModel(ABC):
 
     @abstractmethod
     def learning_rate(self) -> float | None:
-        """Return that of its optimiser, or None where that does not say."""
+        """Return the rate of its optimiser, or None where the optimiser does not say."""
 
     @property
     @abstractmethod
-    def trial(self) -> tuple[Costs, list[int]]:
-        """Costs of one example and the shape of its prediction, found once; raises what the file's functions raise."""
-
-    @property
-    def costs(self) -> Costs:
-        """The costs of one example, forward and backward."""
-        return self.trial[0]
-
-    @property
     def output_shape(self) -> list[int]:
-        """Shape of what the model gives for one example, without the batch."""
-        return self.trial[1]
+        """Shape of what the model gives for one example, found once; raises what the file's functions raise."""
 
 
 class NativeFile(ModelFile):
@@ -59,15 +50,14 @@ class NativeFile(ModelFile):
 
     def __init__(self, adapter: Adapter, options: Options) -> None:
         super().__init__(adapter, options)
-        self.tried, self._first = adapter.tried, Arrays()
+        self._first = Arrays()
 
     def splits(self, arrays: Mapping[str, np.ndarray]) -> tuple[Split, Split]:
         """Return them as for a Keras model; raises StudyError where there are sample weights."""
         train, validation = super().splits(arrays)
         if "weights" in train.arrays:
             raise StudyError(f"{self.address.label}: data() gives sample weights; only Keras models take them")
-        first = {name: values[: self.tried] for name, values in train.arrays.items()}
-        self._first = {name: np.array(values) if values.strides[0] else values for name, values in first.items()}
+        self._first = {name: np.array(values[:TRIED]) for name, values in train.arrays.items()}
         return train, validation
 
     def _shapes_of_model(self) -> tuple[Tree, Tree]:
@@ -84,29 +74,15 @@ class NativeFile(ModelFile):
         return StudyError(f"{self.address.label}: model() returns {what}; {needed} is needed")
 
     @abstractmethod
-    def _named_loss(self, name: str, constant: str) -> Callable[[Any, Any], Any]:
+    def _named_loss(self, name: Any, constant: str = "LOSS") -> Callable[[Any, Any], Any]:
         """The framework's loss (output, target) of that name, given in `constant`; raises StudyError without one."""
 
     @abstractmethod
     def _accuracy(self, output: Any, target: Any) -> Any:
         """1 for each right class, else 0."""
 
-    def _loss_function(self) -> Callable[[Any, Any], Any]:
-        """The file's `loss`, or the one of that name."""
-        if self._loss is None:
-            has = self._has("loss")
-            self._loss = self._function("loss") if has else self._named_loss(self.declared.loss or "", "LOSS")
-        return self._loss
-
-    def _metric_function(self) -> Callable[[Any, Any], Any]:
-        """The file's `metric`, or the one of that name."""
-        if self._quality is None:
-            name = self.declared.metric
-            if self._has("metric"):
-                self._quality = self._function("metric")
-            else:
-                self._quality = self._accuracy if name == "accuracy" else self._named_loss(name or "", "METRIC")
-        return self._quality
+    def _named_metric(self, name: Any) -> Callable[[Any, Any], Any]:
+        return self._accuracy if name == "accuracy" else self._named_loss(name, "METRIC")
 
     @property
     def first(self) -> Arrays:
@@ -117,7 +93,7 @@ class NativeFile(ModelFile):
 
     def few(self) -> Arrays:
         """The first training examples; no more are generated or read."""
-        examples = max(2 * self.tried, VALIDATION_SHARE)  # some of which validate
+        examples = max(2 * TRIED, VALIDATION_SHARE)  # some of which validate
         self.declared = replace(self.declared, examples=examples)
         return self.first
 

@@ -50,12 +50,12 @@ class Operation:
     gathers: bool = False  # rows of its first value, which lies in memory
     place: int | None = None  # the value whose memory the result takes
     body: "Counted | None" = None  # one run of a loop's body
-    runs: int = 1  # of a loop, and of a kernel of its own
+    runs: int = 1  # of a loop, and of a separate kernel
 
 
 @dataclass
 class Counted:
-    """What one level of a program does, and the bytes that it needs."""
+    """The work of one level of a program, and the bytes that it needs."""
 
     own: Total = field(default_factory=Total)  # without its loops
     loops: "list[tuple[int, Counted]]" = field(default_factory=list)  # how often each runs, and one run of it
@@ -68,7 +68,7 @@ class Counted:
     def total(self, left_out: Collection[int] = (), small_loops: float = 0.0) -> Total:
         """Return all kernels, without loops that run so many times.
 
-        Kernels of a loop whose body moves no more than `small_loops` bytes are those of a time step.
+        A loop whose body moves at most `small_loops` bytes is a time step: its kernels count as such.
         """
         total = Total(unknown_loops=self.unknown_loops, unknown_calls=self.unknown_calls)
         total.add(self.own)
@@ -145,7 +145,7 @@ class Level:
         return {number: by_kernel[self._kernel(number)] for number in joined}
 
     def _put(self, number: int, operation: Operation, counted: Counted) -> None:
-        """Read an operation: its kernel, if it is one of its own, else those that it joins."""
+        """Read an operation: a separate kernel, or one that joins others."""
         reads, near = self._sources(operation, self._read_anyway.get(number, set()))
         joins = operation.kind == "joined"
         now = max((self._age[read.value] for read in operation.reads if read.value is not None), default=0)

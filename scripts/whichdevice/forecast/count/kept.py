@@ -21,10 +21,9 @@ from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.work import Item, Work
 from whichdevice.models.loading import Model
 
-# By so much of the memory a need may miss that of XLA's own program: of 21 steps above 1 GB 19 do not.
+# The share by which the counted memory may miss the memory of XLA's own program: 19 of 21 steps above 1 GB are within.
 SPREAD = 0.25
-# The number formats whose step is that of another one: kernels of both 16-bit formats are the same, as are those of
-# float32 and TF32.
+# Number formats that share a count: kernels of both 16-bit formats are the same, and kernels of float32 and TF32.
 SAME = {"mixed_float16": "mixed_bfloat16", "float16": "bfloat16", "tf32": "float32"}
 OF_DEVICE = {"device", "devices", "workload", "timeout", "longest_sequence"}  # of a request, what a count does not know
 
@@ -65,7 +64,7 @@ def one_size(step: Any, batch: int, precision: str, mode: str) -> tuple[OneSize,
 
 
 class StepCount(Part):
-    """What is kept of a counted step."""
+    """The count of a step as it is kept."""
 
     sizes: list[OneSize]  # the batch that was asked for; twice of it, where the largest batch is wanted
     weights: float  # bytes, as the next two
@@ -157,7 +156,7 @@ def _collectives(work: Work) -> dict[str, Collective]:
 def _notes(count: StepCount, target: Target) -> list[str]:
     if target.kind == "gpu":
         return count.notes
-    return [tpu.KERAS_ESTIMATE if count.keras else tpu.ESTIMATE]  # in place of those of cuDNN's layers
+    return [tpu.KERAS_ESTIMATE if count.keras else tpu.ESTIMATE]  # in place of the notes on cuDNN's layers
 
 
 def _largest(count: StepCount, asked: ProgramRequest, target: Target) -> dict[str, Any]:
@@ -188,14 +187,14 @@ def _largest(count: StepCount, asked: ProgramRequest, target: Target) -> dict[st
 
 
 def counted_step(asked: ProgramRequest) -> dict[str, Any]:
-    """All of a request that the count of a step depends on: the batch is that of one device."""
+    """Return all of a request that the count of a step depends on, with the batch of one device."""
     step = asked.model_dump(mode="json", exclude=OF_DEVICE)
     precision = SAME.get(asked.precision, asked.precision)
     return step | {"precision": precision, "batch_size": batch_of_one(asked)}
 
 
 def batch_of_one(asked: ProgramRequest) -> int:
-    """Return the batch of one device: several share that of a model; each does a whole operation."""
+    """Return the batch of one device: several share the batch of a model, and each does a whole operation."""
     return asked.batch_size // (asked.devices if shares_batch(asked) else 1)
 
 

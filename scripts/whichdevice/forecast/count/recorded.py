@@ -91,7 +91,7 @@ def _at(count: StepCount, batch: int) -> OneSize:
 
 
 def _between(first: Work, second: Work, place: float) -> dict[str, Any]:
-    """Return the work on the line through two: kernels of the first one, of which all of a kind grow alike."""
+    """Return the work on the line through two: the kernels of the first one; all of a kind grow by the same factor."""
     sums = [_sums(work) for work in (first, second)]
     items = list[Item]()
     for item in first.items:
@@ -99,8 +99,9 @@ def _between(first: Work, second: Work, place: float) -> dict[str, Any]:
         pairs = zip(sums[0][key], sums[1].get(key, sums[0][key]), strict=True)
         operations, nbytes, count = (max(0.0, 1 + (end / begin - 1) * place) if begin else 1.0 for begin, end in pairs)
         if count:
-            each = item.operations * operations / count, item.bytes * nbytes / count
-            items.append(replace(item, operations=each[0], bytes=each[1], count=item.count * count))
+            moved = item.bytes * nbytes / count
+            done = item.operations * operations / count
+            items.append(replace(item, operations=done, bytes=moved, count=item.count * count))
     return replace(first, items=tuple(items)).digest()
 
 

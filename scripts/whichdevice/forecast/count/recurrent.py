@@ -27,7 +27,7 @@ class Recurrent:
 def recurrent_layers(model: Any, steps: int | None) -> tuple[list[Recurrent], str | None]:
     """The model's layers that cuDNN takes, and how its recurrent layers run in a forecast, as a note.
 
-    `steps` are those of sequences whose length the model leaves open. Where one layer is not cuDNN's, or its length is
+    `steps` is the length of sequences where the model leaves it open. Where one layer is not cuDNN's, or its length is
     not known, all stay the loops of the program.
     """
     import keras

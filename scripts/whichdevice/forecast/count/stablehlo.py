@@ -4,7 +4,7 @@
     counted.total().work("gpu")     # kernels, by the rule of fusion.py
     counted.arguments, counted.results, counted.temporary     # bytes
 
-- Operations are those of matrix products and convolutions: two for each pair of numbers that both exist. Padding and
+- Operations are counted of matrix products and convolutions: two for each pair of numbers that both exist. Padding and
   the gaps of a convolution's gradient have none.
 - Views (reshape, transpose, broadcast, slice, pad) move nothing: who reads one reads what lies below it.
 - A loop is its body as often as it runs; one whose length the program does not state counts once. Of branches the one
@@ -69,7 +69,7 @@ def count_program(lowered: Any, donated_places: Collection[int] = ()) -> Counted
 
 @lru_cache(maxsize=100_000)
 def _array(text: str) -> tuple[tuple[int, ...], float]:
-    """Return sizes and bytes of an array by its MLIR type, as `tensor<8x4xf32>`; none of a token."""
+    """Return sizes and bytes of an array by its MLIR type, as `tensor<8x4xf32>`; a token has no bytes."""
     if not text.startswith("tensor<"):
         return (), 0.0
     *sizes, element = text[len("tensor<") : -1].split(",")[0].replace("complex<", "").rstrip(">").split("x")

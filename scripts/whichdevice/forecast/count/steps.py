@@ -13,7 +13,7 @@ its attention plain products.
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +26,6 @@ from whichdevice.forecast.count.fusion import Counted
 from whichdevice.forecast.count.recurrent import Recurrent, recurrent_layers
 from whichdevice.forecast.products import GENERATING, Mode
 from whichdevice.forecast.targets import environment
-from whichdevice.models.counting import without_values
 from whichdevice.models.datasets.base import get_dataset
 from whichdevice.models.jax_model import JaxFile
 from whichdevice.models.loading import Model
@@ -44,8 +43,8 @@ class Step:
 
     function: Any  # of jax.jit; a donated first argument gives its memory to the result
     arguments: tuple[Any, ...]  # trees of jax.ShapeDtypeStruct
-    weights: Any = ()  # those of them that are weights and other state of the model
-    optimizer: Any = ()  # those of the optimiser
+    weights: Any = ()  # the arguments that are weights and other state of the model
+    optimizer: Any = ()  # the arguments that are the optimiser's state
     gradients: Any = ()  # weights that have gradients
     tokens: int | None = None  # that a step of mode generate processes or makes
     note: str | None = None  # in what the program is another than the one that a real device would run
@@ -54,7 +53,7 @@ class Step:
 
     @property
     def arrays(self) -> int:
-        """How many arrays a call of it hands over."""
+        """The number of arrays that a call of it hands over."""
         import jax
 
         return len(jax.tree.leaves(self.arguments))
@@ -152,7 +151,7 @@ def _training(workload: TrainingWorkload, precision: str, mode: Mode) -> Step:
     if workload.own_step(model) and mode == "train":
         require_jax_step(model)
         build_traced(workload, model, train.arrays, workload.options.batch_size, values=False)
-    weights = _variables(model.trainable_variables), _variables(model.non_trainable_variables)
+    weights = _described(model.trainable_variables), _described(model.non_trainable_variables)
     layers, note = recurrent_layers(model, workload.options.sequence_length or workload.recipe.sequence_length)
     notes: dict[str, Any] = {"recurrent": tuple(layers), "note": note, "weights": weights}
     if mode == "predict":
@@ -160,8 +159,8 @@ def _training(workload: TrainingWorkload, precision: str, mode: Mode) -> Step:
         return Step(jax.jit(_prediction(workload, model)), (weights, arrays, index), **notes)
     optimizer = _optimizer(workload, model, precision)
     workload.check_options()
-    metrics = _variables(model.metrics_variables) if workload.own_step(model) else []
-    state = State(*weights, _variables(optimizer.variables), metrics)
+    metrics = _described(model.metrics_variables) if workload.own_step(model) else []
+    state = State(*weights, _described(optimizer.variables), metrics)
     step = jax.jit(training_step(workload, model, optimizer), donate_argnums=(0,))
     of_state: dict[str, Any] = {"optimizer": state.optimizer, "gradients": state.trainable}
     return Step(step, (state, arrays, index), keras=True, **of_state, **notes)
@@ -178,7 +177,7 @@ def _generating(workload: TrainingWorkload, mode: Mode) -> Step:
     length = tokens_of(workload.example(model)).shape[0]
     batch, prompt = workload.options.batch_size, prompt_length(length)
     prefill, decode = generation_programs(workload, model, length)
-    weights = _variables([*model.trainable_variables, *model.non_trainable_variables])
+    weights = _described([*model.trainable_variables, *model.non_trainable_variables])
     tokens = jax.ShapeDtypeStruct((batch, prompt), "int32")
     workload.check_options()
     if mode == "prefill":
@@ -235,18 +234,26 @@ def _arrays(workload: TrainingWorkload) -> dict[str, np.ndarray]:
     return {name: np.broadcast_to(np.zeros((), array.dtype), array.shape) for name, array in known.items()}
 
 
-def _variables(variables: Sequence[Any]) -> list[Any]:
-    import jax
+def without_values(make: Callable[[], Any]) -> Any:
+    """Return the model that `make` makes on JAX, whose weights have no values, which would take longest.
 
-    return [jax.ShapeDtypeStruct(tuple(one.shape), jax.dtypes.canonicalize_dtype(one.dtype)) for one in variables]
+    One that comes compiled has them: no optimiser is made otherwise.
+    """
+    try:
+        with _without_weights():
+            return make()
+    except (StudyError, ValueError) as error:
+        if "stateless scope" not in str(error):
+            raise
+    return make()
 
 
 def _described(tree: Any, dtype: str | None = None) -> Any:
-    """Shapes and types in place of arrays, with the types that JAX would store."""
+    """Shapes and types in place of arrays and variables, with the types that JAX would store."""
     import jax
 
     return jax.tree.map(
-        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, dtype or jax.dtypes.canonicalize_dtype(leaf.dtype)), tree
+        lambda leaf: jax.ShapeDtypeStruct(tuple(leaf.shape), dtype or jax.dtypes.canonicalize_dtype(leaf.dtype)), tree
     )
 
 
@@ -256,11 +263,7 @@ def jax_step(workload: JaxFile, mode: str) -> tuple[Callable[..., Any], Any, Any
 
     train, _ = workload.splits({})
     model = workload.model()
-
-    def shape_of(leaf: Any) -> Any:
-        return jax.ShapeDtypeStruct(leaf.shape, jax.dtypes.canonicalize_dtype(leaf.dtype))
-
-    arrays = {name: shape_of(array) for name, array in train.arrays.items()}
+    arrays = _described(dict(train.arrays))
     trained, held = jax.eval_shape(lambda tree: jax.tree.map(workload.typed, tree), (model.trained, model.held))
     if mode == "predict":
         predicted = prediction(model)

@@ -92,7 +92,7 @@ class Backend(ABC):
     name: ClassVar[str]
     package: ClassVar[str]  # what must be installed
     precisions: ClassVar[tuple[str, ...]]  # the number formats that it trains in
-    activation_copies: ClassVar[float] = 1.5  # host memory of a step, in units of the activations in costs.py
+    activation_copies: ClassVar[float] = 2.0  # host memory of a step, in units of what was counted to live between
 
     def __init__(self, request: Request, threads: int) -> None:
         self.request = request

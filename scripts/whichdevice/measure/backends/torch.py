@@ -41,7 +41,6 @@ class Torch(Backend):
     name = "torch"
     package = "torch"
     precisions = ("float32", "tf32", "mixed_bfloat16", "mixed_float16", "bfloat16")
-    activation_copies = 1.8  # convolutions 1.6, a decoder less than one
 
     @staticmethod
     def environment(request: Request, threads: int) -> dict[str, str]:

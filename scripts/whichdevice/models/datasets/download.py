@@ -82,7 +82,7 @@ def examine(path: Path, archive: Archive) -> ArchiveInfo:
 
 
 def reachable(url: str, timeout: float = TIMEOUT) -> bool:
-    """Whether the address answers a HEAD request in time, by the proxies that the environment names."""
+    """Return whether the address answers a HEAD request in time, by the proxies that the environment names."""
     answers: list[bool] = []
     # A daemon thread, because name look-up knows no timeout and must not hold up the exit either.
     thread = threading.Thread(target=lambda: answers.append(_head(url, timeout)), daemon=True)
@@ -114,7 +114,7 @@ def _head(url: str, timeout: float) -> bool:
 
 
 def tfds_is_prepared(root: Path, tfds_name: str) -> bool:
-    """Whether TFDS already holds the dataset below `root`, found without importing it."""
+    """Return whether TFDS already holds the dataset below `root`, found without importing it."""
     return any((root / tfds_name).glob("*/dataset_info.json"))
 
 

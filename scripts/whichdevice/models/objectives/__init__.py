@@ -20,7 +20,7 @@ DEFAULT = "sft"  # the model's own loss
 
 
 class Objective(ABC):
-    """How an example becomes a loss."""
+    """The way from an example to a loss."""
 
     unit: ClassVar[str] = "sequence"
     tasks: ClassVar[tuple[str, ...]] = ("CausalLM",)  # of transformers' classes

@@ -37,7 +37,7 @@ class Contrastive(Objective):
 
 
 class Embedded(Wrapped):
-    """An encoder whose loss is that of pairs."""
+    """An encoder with a loss of pairs."""
 
     def __init__(self, model: nn.Module, last: bool) -> None:
         super().__init__(model)

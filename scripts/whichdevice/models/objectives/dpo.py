@@ -69,7 +69,7 @@ class Wrapped(nn.Module):
 
 
 class Preferred(Wrapped):
-    """A model whose loss is that of pairs."""
+    """A model with a loss of pairs."""
 
     def forward(self, chosen: Tensor, rejected: Tensor, prompt: Tensor) -> CausalLMOutput:
         """Loss of a batch of pairs."""

@@ -35,7 +35,7 @@ class Grpo(Objective):
 
 
 class Rewarded(Wrapped):
-    """A model whose loss is that of answers that it wrote."""
+    """A model with a loss of the answers that it wrote."""
 
     def __init__(self, model: nn.Module, reference: Reference | None, completion: float, beta: float) -> None:
         super().__init__(model, reference)

@@ -19,7 +19,7 @@ class Orpo(Dpo):
 
 
 class Odds(Wrapped):
-    """A model whose loss is that of the better answer, and of the odds of both."""
+    """A model with a loss of the better answer, and of the odds of both."""
 
     def forward(self, chosen: Tensor, rejected: Tensor, prompt: Tensor) -> CausalLMOutput:
         """Loss of a batch of pairs."""

@@ -242,9 +242,7 @@ def script_adapter(address: Address) -> ScriptAdapter:
         raise StudyError(f"{address.label}: a script is recorded as it trains; `whichdevice ask` times it here")
 
     if training is not None:
-        return ScriptAdapter(
-            address, training.declaration(), load, tried=training.batch_size, compiled=training.compiled, found=training
-        )
+        return ScriptAdapter(address, training.declaration(), load, training)
     assert address.path is not None
     unknown = Declaration(
         fault=f"was not looked at yet: whichdevice ask {address.label} runs it until it trains",

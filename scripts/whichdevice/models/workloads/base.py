@@ -79,7 +79,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Generation:
-    """How a causal model continues sequences, in its framework's operations.
+    """The way in which a causal model continues sequences, in its framework's operations.
 
     `empty_cache(batch, length)` gives keys and values of so many tokens as nested arrays whose first axis is the batch.
     `call(tokens, cache, position)` takes tokens int32 [batch, new] and where the first one is in its sequence; it gives
@@ -96,7 +96,7 @@ def prompt_length(length: int) -> int:
 
 
 def tokens_of(inputs: Tree) -> Any:
-    """The tokens among a model's inputs: those of that name, or the first ones; raises StudyError on other inputs."""
+    """Return a model's inputs that are tokens, by their name or as the first ones; raises StudyError on others."""
     named = inputs if isinstance(inputs, dict) else {}
     tokens = next((named[name] for name in TOKENS if name in named), leaves(inputs)[0])
     if "int" not in str(tokens.dtype):
@@ -151,7 +151,7 @@ class OperationWorkload(Workload):
 
     @property
     def units_per_step(self) -> float:
-        """How many of `unit` a step is."""
+        """The number of `unit` that a step is."""
         return 1.0
 
     @property
@@ -172,10 +172,6 @@ class TrainingWorkload(Workload):
     @abstractmethod
     def model(self) -> Any:
         """The Keras model, not compiled; its random initial weights come from Keras' global seed."""
-
-    def model_like(self, example: Tree) -> Any:
-        """The model, for inputs like `example` where it does not say itself what it takes."""
-        return self.model()
 
     @abstractmethod
     def loss(self, target: Any, prediction: Any) -> Any:
@@ -220,7 +216,7 @@ class TrainingWorkload(Workload):
         return Array(tuple(tensor.shape[1:]), str(tensor.dtype))
 
     def generation(self, model: Any) -> Generation:
-        """How the model generates tokens; raises StudyError where it does not."""
+        """Return how the model generates tokens; raises StudyError where it does not."""
         raise StudyError(f"{type(self).__name__}: {NO_GENERATION}")
 
     def quality(self, target: Any, prediction: Any) -> Any:

@@ -1,8 +1,7 @@
 """Matrix products chained on the device: state ← state · B on N × N, N being the batch size.
 
-B is orthogonal up to rounding (a cosine transform with random signs and order), so that the chain neither
-overflows nor dies out within a timed window; it is never zeros, on which some devices run faster. 2·N³
-operations per product.
+B is orthogonal up to rounding (a cosine transform with random signs and order), so that the chain stays within bounds
+for a timed window. Some devices run faster on zeros: it has none. 2·N³ operations per product.
 """
 
 from typing import Any

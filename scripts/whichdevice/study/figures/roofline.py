@@ -24,7 +24,7 @@ FORMAT_COLOURS = {"float32": style.BLUE, "tf32": style.SKY, "bfloat16": style.RE
     category="Limits",
     caption=(
         "Each workload's fastest cell (95 % t-intervals) below the roofs of its device, solid as measured here and "
-        "dashed as in a sheet; operations and bytes are analytic, and the bytes are mostly too low."
+        "dashed as in a sheet; operations and bytes are counted, the bytes as fused kernels move them."
     ),
 )
 def draw_roofline(study: StudyResults) -> Figure | str:
@@ -45,7 +45,7 @@ def draw_roofline(study: StudyResults) -> Figure | str:
     for panel, device in zip(panels, shown, strict=True):
         _roofline_panel(panel, limits[limits["device"] == device], best[best["device"] == device], markers)
         panel.set_title(device, parse_math=False)
-        panel.set_xlabel("FLOP / byte, analytic (an estimate)", fontsize=8)
+        panel.set_xlabel("FLOP / byte, counted", fontsize=8)
         panel.set_ylabel("TFLOP/s, measured" if panel in panels[::across] else "")
     formats = set(best["product"]) | set(limits["product"])
     figure.legend(handles=[*_legend(markers, formats)], loc="outside right center", fontsize=7.5)

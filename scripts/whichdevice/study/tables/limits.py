@@ -59,7 +59,7 @@ def _stored_format(streams: pd.DataFrame) -> pd.Series:
 
 
 def bytes_per_second(cells: pd.DataFrame) -> pd.Series:
-    """Bytes that a step moves by the analytic estimate, over its time."""
+    """Return the counted bytes of a step over its time."""
     return cells["bytes_per_step"] / cells["step_time"]
 
 
@@ -147,8 +147,8 @@ ROOFLINE_COLUMNS = columns_of("roofline")
 def make_roofline(sources: Sources) -> pd.DataFrame:
     """Return table `roofline`.
 
-    Williams, Waterman and Patterson, "Roofline", 2009. Operations and bytes are analytic; the bytes assume a step that
-    keeps nothing in a cache from forward to backward and moves nothing twice: an estimate, mostly too low.
+    Williams, Waterman and Patterson, "Roofline", 2009. Operations and bytes are the forecasts' of the step: the bytes
+    are what fused kernels move, an estimate for a framework that fuses less or keeps more in a cache.
     """
     return roofline_table(sources.once(cells_of_runs), sources.table("limits"))
 
