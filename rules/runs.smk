@@ -14,7 +14,7 @@ rule measure:
         f"{ROOT}/logs/runs/{RUN}/{{key}}.log",
     priority: lambda wildcards: PLAN.place(RUN.format(**wildcards))
     conda:
-        lambda wildcards: f"{workflow.basedir}/envs/{PLAN.environment(RUN.format(**wildcards))}.yaml"
+        lambda wildcards: "{}/envs/{}.yaml".format(workflow.basedir, PLAN.environment(RUN.format(**wildcards)))
     # All cores: nothing else runs on this host meanwhile. The run counts its own threads from its affinity.
     threads: workflow.cores or 1
     resources:

@@ -4,6 +4,7 @@ import os
 import shutil
 import tempfile
 from collections import Counter
+from itertools import chain, groupby
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ os.environ.setdefault("KERAS_BACKEND", "jax")
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
+
 def pytest_configure(config: pytest.Config) -> None:
     """Let tests measure while others on this host do; give each process that shares the tests its own cores."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -41,9 +43,14 @@ def pytest_configure(config: pytest.Config) -> None:
             os.sched_setaffinity(0, cores[int(worker.removeprefix("gw")) :: processes])
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option of a machine that should have everything: any other need that is not met is a failure."""
-    parser.addoption("--may-lack", metavar="NEEDS", help="fail where a test lacks anything but these, with commas")
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give each process slow files first: quick tests are left to take over, which make no long fixture twice."""
+    files = [list(tests) for _, tests in groupby(items, lambda item: item.path)]
+    parts: list[list[pytest.Item]] = [[] for _ in range(int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))]
+    for tests in sorted(files, key=lambda tests: not any(item.get_closest_marker("slow") for item in tests)):
+        min(parts, key=len).extend(tests)
+    items[:] = chain.from_iterable(parts)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -52,27 +59,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         require(*mark.args)
 
 
-def reasons(config: pytest.Config) -> Counter[str]:
-    """Return how many tests were skipped for each reason."""
-    skipped = config.pluginmanager.get_plugin("terminalreporter").stats.get("skipped", [])
-    return Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print in one place what was skipped, and what to install for it."""
-    if skipped := reasons(config):
+    skipped = terminalreporter.stats.get("skipped", [])
+    if skipped:
         terminalreporter.section("skipped", sep="=")
-        for reason, count in skipped.most_common():
+        for reason, count in Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped).most_common():
             terminalreporter.write_line(f"{count:4} {reason}")
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail where a test was skipped for want of what this machine should have."""
-    names = session.config.getoption("may_lack")
-    if names is not None and not hasattr(session.config, "workerinput"):
-        lacked = {reason.partition(":")[0].removeprefix("need ") for reason in reasons(session.config)}
-        if lacked - {*names.split(",")} and session.exitstatus == 0:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture(scope="session")

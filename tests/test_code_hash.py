@@ -11,37 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from beside import beside
 
 from whichdevice.base.code_hash import PACKAGE, code_hash, code_parts, parsed
 from whichdevice.base.errors import StudyError
 
-SMALL = {
-    "__init__.py": '"""A package."""\n__version__ = "1"\n',
-    "entry.py": """
-        from typing import TYPE_CHECKING
-        from whichdevice.sub import used
-        if TYPE_CHECKING:
-            from whichdevice import types_only
+BESIDE = beside(__file__)
 
-        def run() -> int:
-            from whichdevice import late
-            return used.number() + late.number()
-        """,
-    "late.py": "def number(): return 3\n",
-    "types_only.py": "class T: ...\n",
-    "unrelated.py": "def number(): return 4\n",
-    "sub/__init__.py": "from .opened import *\n",
-    "sub/opened.py": "OPENED = True\n",
-    "sub/used.py": """
-        from ..shared import double
-
-        def number():
-            '''Two.'''
-            return double(1)  # one
-        """,
-    "sub/stranger.py": "STRANGE = True\n",
-    "shared.py": "def double(x):\n    return 2 * x\n",
-}
+SMALL = BESIDE["small"]
 Hashed = Callable[..., str]
 
 
@@ -170,13 +147,7 @@ def test_what_is_no_python_raises_as_ever():
         parsed("def model(:")
 
 
-COUNTS_READS = """
-import ast, sys
-parse, reads = ast.parse, []
-ast.parse = lambda source: reads.append(source) or parse(source)
-from whichdevice.base.code_hash import code_hash
-print(code_hash("whichdevice.base.locks"), len(reads))
-"""
+COUNTS_READS = BESIDE["counts reads"]
 
 
 def test_what_an_earlier_process_read_is_read_again_only_where_nothing_sound_is_kept(tmp_path):

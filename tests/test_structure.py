@@ -1,4 +1,4 @@
-"""The package's files: who imports whom, and what is a plug-in."""
+"""The files of the package and of its tests: who imports whom, and how a need is said."""
 
 import ast
 from graphlib import CycleError, TopologicalSorter
@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 import whichdevice
-from whichdevice.base.plugins import decorated, defining
 
 PACKAGE = Path(whichdevice.__file__).parent
-HELPER = '"""What others share."""\n\n\ndef draw_line():\n    """@makes("a table", {}) is only mentioned here."""\n'
 
 
 def imports(folder: Path) -> dict[str, set[str]]:
@@ -40,36 +38,6 @@ def circle(folder: Path) -> list[str]:
 
 def test_no_files_import_each_other_in_a_circle():
     assert circle(PACKAGE) == []
-
-
-def test_a_circle_through_an_import_inside_a_function_is_found(tmp_path):
-    (tmp_path / "one.py").write_text(f"import {tmp_path.name}.two\n", encoding="utf-8")
-    (tmp_path / "two.py").write_text(f"def late():\n    from {tmp_path.name} import one\n", encoding="utf-8")
-    assert len(circle(tmp_path)) == 3
-
-
-def test_a_file_that_declares_nothing_is_no_plug_in(tmp_path):
-    (tmp_path / "helper.py").write_text(HELPER, encoding="utf-8")
-    (tmp_path / "empty.py").write_text("", encoding="utf-8")
-    assert not [*decorated(tmp_path, "makes"), *decorated(tmp_path, "backend"), *defining(tmp_path, "RECIPE")]
-
-
-@pytest.mark.parametrize(
-    ("text", "name", "arguments"),
-    [
-        ('@makes("moods", COLUMNS)\ndef make_moods(sources: Sources) -> pd.DataFrame:\n', "make_moods", {0: "moods"}),
-        (
-            '@makes(\n    "a " "b",\n    about={"x": 1},\n)\n@other\ndef make_b(\n    sources\n):\n',
-            "make_b",
-            {0: "a b", "about": {"x": 1}},
-        ),
-        ('@makes("kind")\nclass Kind(Base):\n', "Kind", {0: "kind"}),
-    ],
-)
-def test_a_declaration_is_read_without_an_import(tmp_path, text, name, arguments):
-    (tmp_path / "file.py").write_text(f"import nothing_of_that_name\n\n\n{text}    pass\n", encoding="utf-8")
-    (found,) = decorated(tmp_path, "makes")
-    assert (found.name, found.module, found.arguments) == (name, "file", arguments)
 
 
 @pytest.mark.parametrize("guess", ["importor" + "skip", "pytest." + "skip(", "if(find_" + "spec", "shutil." + "which"])

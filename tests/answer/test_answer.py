@@ -13,9 +13,8 @@ import synthetic
 from synthetic_forecasts import compiled_for
 
 from whichdevice.base.errors import StudyError
-from whichdevice.base.numbers import time_words, usd_words
-from whichdevice.base.sheets.machines import ASSUMED, Cores
-from whichdevice.decide import Answer, Reason, Wants, answers
+from whichdevice.base.sheets.machines import Cores
+from whichdevice.decide import Answer, Wants, answers
 from whichdevice.decide.decide import amount_of, decide, draws, turns
 from whichdevice.decide.rows import (
     FORECAST,
@@ -24,22 +23,18 @@ from whichdevice.decide.rows import (
     AskedWork,
     Price,
     Row,
-    estimated,
     measured_spread,
-    without_time,
 )
 from whichdevice.decide.words import (
     amount_words,
     as_json,
     by_stake,
-    fits_words,
     head,
     lines,
     notes,
     study_lines,
     study_rows,
     text,
-    title,
 )
 from whichdevice.forecast.work import FUSED_RECURRENT
 from whichdevice.study.config.model import Workload
@@ -88,31 +83,9 @@ def pick(*rows: Row, **wants: Any) -> str | None:
 FAST, MIDDLE, CHEAP = device("H100", 0.003, 3.0), device("L40S", 0.01, 0.8), device("T4", 0.04, 0.15)
 FREE = replace(CHEAP, usd_per_hour=0.0, price=Price("free", "Colab"), session_hours=12.0)
 SPOT = replace(FAST, usd_per_hour=0.8, price=Price("spot", "Cloud"))
-UNPRICED, UNRENTED = device("A", 0.0031, None), device("RTX 2080 Ti", 0.01, None)
+UNRENTED = device("RTX 2080 Ti", 0.01, None)
 # Hours of the whole: H100 0.08, L40S 0.28, T4 1.1, here 2.8. USD: 0.25, 0.22, 0.17, 0.08.
 HEAVY = {"examples": STEPS * 3000.0}  # 30 times as much: hours 2.5, 8.3, 33, 83; USD 7.5, 6.7, 5.0, 2.5
-DECISIONS: list[tuple[str, dict[str, Any], tuple[Row, ...], str | None]] = [
-    ("the cheapest that ends within a day", HEAVY, (here(), FAST, MIDDLE, CHEAP), "L40S"),
-    ("with more time a cheaper one", {**HEAVY, "deadline": 2 * 86400}, (here(), FAST, MIDDLE, CHEAP), "T4"),
-    ("this machine costs electricity alone", {**HEAVY, "deadline": 9e9}, (here(), FAST, MIDDLE, CHEAP), "this machine"),
-    ("nothing is in time: the fastest", {**HEAVY, "deadline": 3600}, (here(), FAST, MIDDLE, CHEAP), "H100"),
-    ("time alone", {**HEAVY, "by": "time"}, (here(), FAST, MIDDLE, CHEAP), "H100"),
-    ("a free one is free", {"examples": STEPS * 400.0}, (here(), FAST, CHEAP, FREE), "T4, free"),
-    ("a session is too short", HEAVY, (here(), MIDDLE, CHEAP, FREE), "L40S"),
-    ("only free, in several sessions", {**HEAVY, "only_free": True, "deadline": 2e5}, (here(), FAST, FREE), "T4, free"),
-    ("a week of the free one has 30 hours", {"examples": STEPS * 3000.0, "only_free": True, "deadline": 6e5},
-     (here(), FAST, replace(FREE, week_hours=30.0)), "this machine"),
-    ("nobody asked for one that is taken away", HEAVY, (here(), FAST, MIDDLE, SPOT), "L40S"),
-    ("a spot machine", {**HEAVY, "spot": True}, (here(), FAST, MIDDLE, SPOT), "H100, spot"),
-    ("moving it is not worth a quarter of an hour", {"examples": 5e5}, (here(), FAST, FREE), "this machine"),
-    ("what does not fit is no choice", HEAVY, (FAST, replace(MIDDLE, evidence="does not fit", step_time=None)), "H100"),
-    ("without a price it cannot be the cheapest", HEAVY, (FAST, UNRENTED), "H100"),
-    ("without a price it is the fastest", {**HEAVY, "by": "time"}, (UNPRICED, CHEAP), "A"),
-    ("without any price, too", {**HEAVY, "by": "time"}, (UNPRICED, device("B", 0.003, None)), "B"),
-    ("overlapping intervals block nothing", HEAVY, (MIDDLE, device("A10G", 0.0101, 0.8, own=0.6)), "L40S"),
-    ("a likely cheaper one with a heavy tail", HEAVY, (MIDDLE, device("A10G", 0.0099, 0.8, own=0.9)), "L40S"),
-    ("nothing is left", {**HEAVY, "only_free": True}, (FAST, CHEAP), None),
-]  # fmt: skip
 
 
 def test_several_devices_of_a_form_have_its_error_and_another_form_one_of_its_own() -> None:
@@ -124,20 +97,6 @@ def test_several_devices_of_a_form_have_its_error_and_another_form_one_of_its_ow
         device(card, 0.1, 3.0, chip="TPU v5e", target=card, kind="tpu") for card in ("4 × TPU v5e", "8 × TPU v5e")
     ]
     assert np.ptp(np.diff(np.log(draws(slices)), axis=0)) < 3e-3
-
-
-@pytest.mark.parametrize(("rule", "wants", "rows", "expected"), DECISIONS, ids=[each[0] for each in DECISIONS])
-def test_the_pick(rule: str, wants: dict[str, Any], rows: tuple[Row, ...], expected: str | None) -> None:
-    assert pick(*rows, **wants) == expected
-
-
-def test_hours_and_dollars_are_of_the_whole_training() -> None:
-    option = answer(FAST).options[0]
-    assert option.seconds == pytest.approx(STEPS * 0.003, rel=0.03)
-    assert option.usd == pytest.approx(STEPS * 0.003 * 3.0 / 3600, rel=0.03)
-    assert option.seconds_high / option.seconds == pytest.approx(math.exp(1.2816 * math.hypot(0.3, 0.05)), rel=0.05)
-    late = answer(replace(FAST, start_time=600.0)).options[0]
-    assert late.seconds == pytest.approx(option.seconds + 600)  # renting takes its minutes
 
 
 SIZES: list[tuple[dict[str, Any], dict[str, Any], float, str]] = [
@@ -212,50 +171,6 @@ def test_the_cores_of_its_machine_feed_a_device_not_those_of_this_machine() -> N
     assert {option.seconds and round(option.seconds) for option in whole.options} == {909, 5000}  # one process
 
 
-CORES: list[tuple[Cores, str]] = [
-    (Cores(12, 6, 16, 0.3), "T4, with about 12 cores (6 to 16) in its machine"),
-    (ASSUMED, "T4, with 8 cores (assumed) in its machine"),
-]
-
-
-@pytest.mark.parametrize(("cores", "words"), CORES)
-def test_how_sure_the_number_of_cores_is_is_said(cores: Cores, words: str) -> None:
-    found = answer(replace(CHEAP, cores=cores), pipeline_rate=110.0, pipeline_core_rate=55.0, written_workers=1)
-    assert any(f"55 images/s a core, 55 with 1 worker as written; {words}, would" in line for line in notes(found))
-
-
-EIGHT = replace(device("8 × H100", 0.01, 20.0), devices=8, software="eager")  # 10,000 images a second
-PROCESSES: list[tuple[Row, float, str]] = [
-    (EIGHT, 0.0, "880 images/s in 8 processes, one for each GPU; 8 × H100 takes 10,000"),
-    (EIGHT, 2.0, "880 images/s in 8 processes, one for each GPU; 8 × H100 takes 10,000"),
-    (CHEAP, 2.0, "110 images/s in the training's own process; T4 takes 2,500"),
-    (CHEAP, 0.0, "110 images/s with any number of cores; T4 takes 2,500"),
-]
-
-
-@pytest.mark.parametrize(("row", "core", "words"), PROCESSES)
-def test_a_loader_without_workers_is_no_matter_of_cores(row: Row, core: float, words: str) -> None:
-    hosted = replace(row, cores=Cores(32, 32, 32, 0.0))
-    found = answer(hosted, pipeline_rate=110.0, pipeline_core_rate=core, written_workers=0)
-    assert any(line.startswith(f"Your pipeline gives {words} and would wait 9") for line in notes(found))
-
-
-FEEDS = {
-    "float32": ({"setting": "mixed_bfloat16"}, "float32 products take 40 % of the time, --precision mixed_bfloat16: "),
-    "time steps": ({"setting": 4}, "a loop over time steps takes 40 % of the time, a batch 4 times as large: "),
-    "batch": ({"setting": 2}, "each chip has few examples, a batch 2 times as large: "),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("cause", FEEDS)
-def test_what_keeps_a_tpu_idle_is_one_line_with_what_to_set(cause: str) -> None:
-    more, sentence = FEEDS[cause]
-    feed = ({"cause": cause, "share": 0.4, "time": 0.6, **more}, {"cause": "batch", "share": 1.0, "time": 0.8})
-    tpu = replace(CHEAP, card="TPU v5e", kind="tpu", feed=feed)
-    ends = "0.60 times the time of an example."
-    assert [line for line in notes(answer(tpu)) if "feed" in line] == [f"To feed the TPU v5e: {sentence}{ends}"]
-
-
 def test_no_ratio_is_above_what_the_host_allows() -> None:
     slow, fast, free = (
         device(name, step, 1.0, host_time=0.004, host_log_sd=0.1)
@@ -284,12 +199,6 @@ def test_a_measured_error_and_whether_it_is_rough(low, high, n, disturbed, sprea
     assert (found, is_rough) == (pytest.approx(spread, rel=0.01), rough)
 
 
-def test_a_rough_number_has_no_interval_and_no_five_digits() -> None:
-    found = answer(here(0.21737, rough=True, log_sd_own=ROUGH_MAX, disturbed=True))
-    line = " ".join(text(found))
-    assert "about 6 h" in line and "measured, rough, disturbed" in line and "[" not in line.replace("[ ]", "")
-
-
 def test_of_two_equal_ones_both_are_named() -> None:
     rows = (
         device("A100 40GB", 0.01, 1.0, own=0.3, memory_available=40e9),
@@ -298,91 +207,6 @@ def test_of_two_equal_ones_both_are_named() -> None:
     found = answer(*rows, wants=Wants(examples=1e9))
     assert found.pick and found.rival and {found.pick.device, found.rival.device} == {row.device for row in rows}
     assert 0.4 < (found.pick.sure or 0) < 0.7
-
-
-SENTENCES: list[tuple[dict[str, Any], tuple[Row, ...], list[str]]] = [
-    ({**HEAVY, "deadline": 9.5 * 3600}, (MIDDLE, device("A100", 0.007, 1.6)), [
-        "Rent an L40S (Cloud): 8.3 h [5.7–12 h], USD 6.67 [4.55–9.76].",
-        "Cheapest of 2 that end within 9.5 h, and 66 % sure to do so.",
-        "Fastest: A100, 5.8 h [4–8.6 h], USD 9.33; worth it if an hour of waiting costs you USD 1.07.",
-    ]),
-    ({"examples": 5e5}, (here(), FAST), [
-        "Use this machine: 8.3 min [8.2–8.4 min], USD <0.01 of electricity.",
-        "The choice hardly matters: none of 2 differs by more than 15 min and USD 0.05.",
-    ]),
-    ({**HEAVY, "deadline": 3600.0}, (FAST, device("V100", 0.03, 2.0)), [
-        "Rent an H100 (Cloud): 2.5 h [1.7–3.6 h], USD 7.50 [5.16–11].",
-        "Fastest of 2; none ends within 60 min; that is sure.",
-    ]),
-    (HEAVY, (here(), MIDDLE, CHEAP), [  # all but one end too late, and that matters
-        "Rent an L40S (Cloud): 8.3 h [5.7–12 h] instead of 3.5 days here, USD 6.67 [4.55–9.76].",
-        "Probably the only one of 3 that ends within 24 h: 87 % sure; another saves USD 0.92 at most (9 in 10).",
-        "Cheaper with more time: this machine, 3.5 days, USD 2.50 (--deadline 4d).",
-    ]),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("wants", "rows", "expected"), SENTENCES)
-def test_the_words(wants: dict[str, Any], rows: tuple[Row, ...], expected: list[str]) -> None:
-    assert lines(answer(*rows, wants=replace(SIZE, **wants))) == expected
-
-
-@pytest.mark.parametrize(("doubt", "words"), [("rough", "by a rough forecast"), ("memory_tight", "if it fits")])
-def test_a_pick_in_doubt_is_never_sure(doubt: str, words: str) -> None:
-    rows = [replace(row, **{doubt: True}) for row in (MIDDLE, CHEAP)]
-    said = " ".join(lines(answer(*rows, wants=replace(SIZE, **HEAVY))))
-    assert f", {words}" in said and "sure" not in said
-
-
-def test_a_free_pick_names_the_paid_one_and_the_session() -> None:
-    found = lines(answer(here(), CHEAP, FREE, wants=Wants(examples=STEPS * 400.0)))
-    assert found[0].startswith("Use a free T4 (Colab): 4.4 h [3.1–6.4 h] instead of 11 h here, USD 0.")
-    assert "Free devices are not guaranteed; a session lasts up to 12 h. Paid: T4, 4.4 h, USD 0.67 (Cloud)." in found
-
-
-def test_a_free_week_that_is_too_short_is_waited_for() -> None:
-    """33 hours of which a week has 30: a week, and 3 hours."""
-    wants = Wants(examples=STEPS * 3000.0, only_free=True, deadline=8 * 86400)
-    found = answer(replace(FREE, week_hours=30.0, log_sd_shared=0.01, log_sd_own=0.0), wants=wants)
-    assert found.pick is not None and found.pick.seconds == pytest.approx((7 * 24 + 3.3) * 3600, rel=0.03)
-    ending = "a session lasts up to 12 h, a week 30 h: 3 sessions, save before each ends"
-    assert any(ending in line for line in lines(found))
-
-
-def test_where_nothing_is_left_a_device_is_named_once_with_why() -> None:
-    spot = replace(CHEAP, price=Price("spot", "Cloud"))
-    found = answer(CHEAP, replace(FREE, usd_per_hour=0.1), spot, wants=replace(SIZE, only_free=True))
-    assert lines(found) == ["No device is left for net: T4: is not free."]
-
-
-def test_of_several_numbers_of_gpus_those_that_are_too_few_are_one_sentence() -> None:
-    eight, pair = (replace(FAST, card=f"{count} × H100", devices=count) for count in (8, 2))
-    small = [replace(each, evidence="does not fit", step_time=None) for each in (FAST, pair)]
-    shown = "\n".join(text(answer(*small, eight)))
-    assert "▶ 8 × H100" in shown and "H100 and 2 × H100 (too small)" in shown and shown.count("2 × H100") == 1
-
-
-SIXTEEN = "mixed 16 bits"
-FORMATS = [
-    ((here(), FAST), f"float32 here, {SIXTEEN} elsewhere"),
-    ((here(), replace(FAST, precision="float32")), "float32"),
-    ((FAST, CHEAP), SIXTEEN),
-    ((here(),), "float32"),
-    ((replace(here(), evidence="does not fit", step_time=None), FAST), SIXTEEN),
-    ((estimated("this machine", 900.0, 1e9, 25e9), FAST), SIXTEEN),
-    ((without_time("this machine", "4-bit weights need a GPU"), FAST), SIXTEEN),
-    ((without_time("this machine", "it fails"), replace(FAST, evidence="does not fit", step_time=None)), SIXTEEN),
-]
-
-
-@pytest.mark.parametrize(("rows", "words"), FORMATS)
-def test_here_and_there_are_named_where_their_measured_formats_differ(rows: tuple[Row, ...], words: str) -> None:
-    assert title(answer(*rows)).split(" · ")[-1] == words
-
-
-def test_without_a_size_one_line_asks_for_it() -> None:
-    found = lines(answer(here(), FAST, wants=Wants()))
-    assert found[-1] == "For a million images: name your own with --examples and --epochs, --steps or --tokens."
 
 
 def test_without_a_size_it_says_where_the_pick_turns() -> None:
@@ -434,20 +258,6 @@ def test_a_terminal_shows_the_decision_first_and_no_line_is_too_wide(width: int)
     assert len(text(found, width, why=True)) > len(shown)
 
 
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [(0.00021, "210 µs"), (0.02, "20 ms"), (20, "20 s"), (1500, "25 min"), (5400, "1.5 h"), (47.2 * 3600, "47 h"),
-     (11 * 86400, "11 days"), (9e9, "years")],
-)  # fmt: skip
-def test_times_have_two_digits(value: float, words: str) -> None:
-    assert time_words(value) == words
-
-
-@pytest.mark.parametrize(("usd", "words"), [(0, "0"), (0.001, "<0.01"), (0.354, "0.35"), (1234.5, "1,230")])
-def test_prices(usd: float, words: str) -> None:
-    assert usd_words(usd) == words
-
-
 PARTS = {"weights": 32e9, "gradients": 32e9, "optimizer": 64e9, "activations": 9e9, "context": 0.9e9}
 CHANGES = tuple(
     {"name": name, "memory_needed": needed, "time": time}
@@ -457,38 +267,6 @@ SMALL = replace(
     MIDDLE, evidence="does not fit", step_time=None, fits=False, memory_needed=140e9, memory_available=80e9,
     memory_parts=PARTS, changes=CHANGES,
 )  # fmt: skip
-TO_CHANGE = "What to change: LoRA 34 GB (0.44 times the time); QLoRA 23 GB (0.48 times the time); 4 GPUs (--gpus 4)."
-
-
-def test_what_fits_nowhere_says_what_is_missing_and_what_to_change() -> None:
-    found = answer(SMALL, replace(SMALL, card="T4", memory_available=15e9))
-    assert found.fits_nowhere and lines(found)[1] == f"L40S is too small (80 GB). {TO_CHANGE}"
-    plain = json.loads(json.dumps(as_json(found)))["rows"][0]
-    assert plain["memory_parts"] == PARTS and plain["changes"][1]["name"] == "LoRA"
-    without = answer(without_time("this machine", "4-bit weights need a GPU"), SMALL)
-    assert without.fits_nowhere and lines(without) == lines(answer(SMALL))
-    none = answer(replace(SMALL, changes=()))
-    assert lines(none)[0].endswith("L40S has 80; try --gpus auto.")
-
-
-def test_a_cheaper_device_that_is_too_small_says_what_would_make_it_fit() -> None:
-    fits = replace(FAST, memory_parts=PARTS, memory_needed=140e9, memory_available=150e9)
-    assert f"L40S is too small (80 GB). {TO_CHANGE}" in notes(answer(fits, SMALL))
-    assert any(
-        line.endswith(" Ask for it, e.g. --option method=lora.") for line in notes(answer(fits, SMALL, tunable=True))
-    )
-    assert not any("What to change" in line for line in notes(answer(fits, replace(SMALL, usd_per_hour=9.0))))
-    tight = replace(SMALL, evidence="forecast", step_time=0.01, memory_needed=81e9, memory_tight=True)
-    assert fits_words(tight) == "tight: 81 of 80"
-    assert answer(fits, tight).options[-1].why == Reason.TIGHT
-
-
-def test_little_memory_is_less_than_a_number() -> None:
-    parts = {"weights": 1e5, "activations": 4e6, "rest": 2.0, "context": 0.9e9}
-    little = replace(FAST, memory_needed=4e6, memory_available=80e9, memory_parts=parts)
-    assert fits_words(little) == "<0.01 of 80"
-    wanted = "Memory, GB: weights <0.001, activations 0.004, buffers and fragments <0.001, CUDA's context 0.9."
-    assert wanted in notes(answer(little))
 
 
 def test_json_has_the_same_numbers_and_nothing_that_json_lacks() -> None:
@@ -566,17 +344,3 @@ def test_a_study_without_records_has_forecasts_alone(studied: Any, tmp_path: Pat
     found = answers(priced_cells(studied.summary, studied.costs)[:0], read_forecasts(studied.forecasts))
     assert {answer.work.workload for answer in found} == {"mnist_cnn", "matmul"}
     assert all(answer.here is None and answer.pick is not None for answer in found)
-
-
-def test_the_longest_sequence_is_said_of_each_card_where_it_was_asked_for() -> None:
-    rows = [replace(row, longest_sequence=length) for row, length in ((FAST, 9_216), (CHEAP, 0), (MIDDLE, 32_768))]
-    said = [line for line in notes(answer(*rows)) if "ongest" in line or "length" in line]
-    assert said == [
-        f"Longest sequence that fits, one in a pass and with gradient checkpointing: {MIDDLE.card} 32,768, "
-        f"{FAST.card} 9,216 tokens.", f"No length surely fits: {CHEAP.card}.",
-    ]  # fmt: skip
-    assert not [line for line in notes(answer(FAST, CHEAP)) if "ongest" in line]
-    assert {row["longest_sequence"] for row in as_json(answer(*rows))["rows"]} == {0, 9_216, 32_768}
-    shown = notes(answer(*(row for row in rows if row.longest_sequence)))
-    assert any("Longest sequence that fits" in line for line in shown)
-    assert not any("No length" in line for line in shown)

@@ -9,7 +9,7 @@ from answer.test_answer import device, here, work
 from answer.test_rows import T4, answered
 
 from whichdevice.decide import Answer, Wants
-from whichdevice.decide.decide import Amount, amount_of, decide, evaluated
+from whichdevice.decide.decide import Amount, decide, evaluated
 from whichdevice.decide.facts import each_gpu, several
 from whichdevice.decide.words import as_json, cells, notes, rate_words, title
 from whichdevice.forecast.answer import Forecast
@@ -40,30 +40,6 @@ def test_eight_gpus_with_a_batch_each_make_an_eighth_of_the_steps_of_one() -> No
     assert both == pytest.approx(seconds, rel=1e-3)
     shared = {option.device: option.begun for option in whole(ONE, EIGHT, fixed="batch").options}
     assert shared["8 × H100"] == pytest.approx(EXAMPLES / 100 * 0.0125, rel=1e-3)
-
-
-def test_rows_of_all_numbers_are_one_piece_with_the_batch_of_one_where_examples_are_kept() -> None:
-    measured = {"step_time": 0.5, "throughput": 200.0}
-    [piece] = answered(*map(forecast, (1, 2, 8)), cells=[measured], every_batch=True, fixed="examples")
-    assert (piece.batch, piece.units_per_step) == (100, pytest.approx(100.0))
-    assert {row.device: piece.batch_on(row) for row in piece.rows} == {
-        "this machine": 100, "T4": 100, "2 × T4": 200, "8 × T4": 800
-    }  # fmt: skip
-    assert [piece.batch for piece in answered(forecast(8), every_batch=True, fixed="examples")] == [100]
-
-
-def test_each_number_of_gpus_is_an_answer_of_its_own_where_steps_are_kept() -> None:
-    """Eight GPUs see eight times the examples of one, so that they are no choice between the same two things."""
-    pieces = answered(*map(forecast, (1, 2, 8)), cells=[{}], every_batch=True, fixed="steps")
-    named = [[row.device for row in piece.rows] for piece in pieces]
-    assert named == [["this machine", "T4"], ["this machine", "2 × T4"], ["this machine", "8 × T4"]]
-    amounts = [amount_of(piece, Wants(), 1, 5000 * 100.0).units for piece in pieces]
-    assert amounts == [5000 * 100, 2 * 5000 * 100, 8 * 5000 * 100]
-    counted = [amount_of(piece, Wants(steps=70)).units for piece in pieces]
-    assert counted == [pytest.approx(70 * 100 * number) for number in (1, 2, 8)]
-    hours = [decide(piece, Wants(), Amount(units)).options for piece, units in zip(pieces, amounts, strict=True)]
-    begun = [next(option.begun for option in options if option.row.rented) for options in hours]
-    assert begun == [pytest.approx(5000 * 0.04 * (1 + number / 80), rel=0.1) for number in (1, 2, 8)]
 
 
 def test_a_port_to_another_number_of_tpu_chips_makes_no_answer_by_itself() -> None:

@@ -1,20 +1,19 @@
 """Printed answers, whole, as a terminal of 100 columns shows them: read them as a person would."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from answer.test_answer import CHEAP, FAST, FREE, MIDDLE, PARTS, SMALL, SPOT, UNRENTED, here
 from answer.test_facts import HOST, SETTLE, TIGHT, asked
+from beside import beside
 
-from whichdevice.base.sheets.machines import Cores
+from whichdevice.base.sheets.machines import ASSUMED, Cores
 from whichdevice.decide import Answer, Row
-from whichdevice.decide.rows import estimated, without_time
+from whichdevice.decide.rows import Price, estimated, without_time
 from whichdevice.decide.words import SPEED, cells, head, text
 
-PRINTED = yaml.safe_load(Path(__file__).with_name("printed.yaml").read_text(encoding="utf-8"))
+PRINTED = beside(__file__)
 ROWS = {  # by the name that printed.yaml has for each
     "here": here(), "H100": FAST, "L40S": MIDDLE, "T4": CHEAP, "T4, free": FREE, "H100, spot": SPOT, "tight T4": TIGHT,
     "too small": SMALL, "RTX 2080 Ti": UNRENTED, "hosted L4": HOST, "wide A100": SETTLE[0], "wide L40S": SETTLE[1],
@@ -30,7 +29,12 @@ ROWS = {  # by the name that printed.yaml has for each
 def row(entry: str | dict[str, Any]) -> Row:
     """A row by its name, or one of that name with changes."""
     changes = {"of": entry} if isinstance(entry, str) else tuples(entry)
-    return replace(ROWS[changes["of"]], **{name: value for name, value in changes.items() if name != "of"})
+    known = {name: value for name, value in changes.items() if name != "of"}
+    if "price" in known:
+        known["price"] = Price(known["price"], "Cloud")
+    if "cores" in known:
+        known["cores"] = ASSUMED if known["cores"] == "assumed" else Cores(*known["cores"])
+    return replace(ROWS[changes["of"]], **known)
 
 
 def tuples(given: dict[str, Any]) -> dict[str, Any]:
@@ -38,14 +42,13 @@ def tuples(given: dict[str, Any]) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
 
 
-def answered(name: str) -> Answer:
-    entry = PRINTED[name]
+def answered(entry: dict[str, Any]) -> Answer:
     return asked(entry.get("wants", {}), tuple(map(row, entry["rows"])), tuples(entry.get("more", {})))
 
 
 @pytest.mark.parametrize("name", PRINTED)
 def test_a_printed_answer(name: str) -> None:
-    assert "\n".join(text(answered(name))) + "\n" == PRINTED[name]["text"]
+    assert "\n".join(text(answered(PRINTED[name]))) + "\n" == PRINTED[name]["text"]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +64,7 @@ def test_a_column_says_how_many_times_as_fast_each_is(rows, column) -> None:
 @pytest.mark.parametrize("name", PRINTED)
 @pytest.mark.parametrize("width", [100, 200])
 def test_an_answer_is_one_screen(name: str, width: int) -> None:
-    shown = text(answered(name), width)
+    shown = text(answered(PRINTED[name]), width)
     assert len(shown) <= 22 and max(map(len, shown)) <= 100
-    whole = " ".join(text(answered(name), width, why=True))
+    whole = " ".join(text(answered(PRINTED[name]), width, why=True))
     assert all(word in whole for word in " ".join(shown[2:4]).split()), name

@@ -64,7 +64,7 @@ def play_each(folder: Path, runs: dict[str, dict], steps: int, **request) -> dic
     """{"losses": [...], "evaluated": [loss, metric], "modules": [...], ...} of each run, all in one process.
 
     Most of a process is its imports. Runs may differ in workload, precision and `fault`, not in replicas; one that is
-    `by_keras` is trained by `train_on_batch`.
+    `by_keras` is trained by `train_on_batch`, one that is `small` is of `small_mnist_cnn`.
     """
     return _in_process(folder, {"steps": steps, "fault": None, "runs": runs}, request)
 
@@ -122,9 +122,11 @@ def main() -> None:
         started[kind].request = request
         return started[kind]
 
-    def result(request: Request, fault: str | None, by_keras: bool = False) -> dict:
+    def result(request: Request, fault: str | None, by_keras: bool = False, small: bool = False) -> dict:
         backend = backend_for(request)
         workload = Model.read(request.module).asked(request)
+        if small:
+            workload = small_mnist_cnn(workload.options)
         if fault:
             from backends.planted_faults import plant
 
@@ -137,8 +139,9 @@ def main() -> None:
     results = {}
     for name, asked in job.get("runs", {}).items():
         changes = {**asked, "module": asked["workload"]}
-        fault, by_keras = changes.pop("fault", None), changes.pop("by_keras", False)
-        results[name] = result(first.model_copy(update=changes), fault, by_keras)
+        how = {key: changes.pop(key) for key in ("by_keras", "small") if key in changes}
+        fault = changes.pop("fault", None)
+        results[name] = result(first.model_copy(update=changes), fault, **how)
     Path(sys.argv[2]).write_text(json.dumps(results or result(first, job["fault"])))
 
 
@@ -257,7 +260,7 @@ def small_mnist_cnn(options):
 
     class Small(Model.read("mnist_cnn").kind):
         def model(self):
-            inner = [layers.Conv2D(4, 3, 2, activation="relu"), layers.Dropout(0.3), layers.Flatten()]
+            inner = [layers.Conv2D(4, 3, 2, activation="relu"), layers.Dropout(0.8), layers.Flatten()]
             return keras.Sequential([keras.Input((28, 28, 1)), *inner, softmax_classes()])
 
     return Small(options)

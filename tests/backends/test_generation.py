@@ -2,60 +2,20 @@
 
 import pytest
 from backends.generation_behaviour import generated
+from beside import beside
 from needs import require
+
+BESIDE = beside(__file__)
 
 pytestmark = pytest.mark.slow
 
 BATCH, LENGTH = 2, 16
 SMALL = {"layers": 2, "width": 16, "heads": 2, "vocabulary": 50}
 PARAMETERS = 50 * 16 + LENGTH * 16 + 2 * (12 * 16 * 16 + 13 * 16) + 2 * 16
-HUB = """import keras_hub
-from keras.losses import SparseCategoricalCrossentropy
-
-TARGET = {"shape": (16,), "dtype": "int32", "below": 20}
-INPUT = {
-    "token_ids": {"shape": (16,), "dtype": "int32", "below": 20},
-    "padding_mask": {"shape": (16,), "dtype": "int32", "below": 2},
-}
-
-
-def model(options):
-    backbone = keras_hub.models.GPT2Backbone(20, 2, 2, 16, 32, max_sequence_length=16)
-    made = keras_hub.models.GPT2CausalLM(backbone=backbone, preprocessor=None)
-    made.compile(optimizer="adam", loss=SparseCategoricalCrossentropy(from_logits=True))
-    return made
-"""
-GPT2 = """from transformers import GPT2Config, GPT2LMHeadModel
-
-INPUT = {"input_ids": {"shape": (16,), "dtype": "int32", "below": 20}}
-TARGET = {"labels": {"shape": (16,), "dtype": "int32", "below": 20}}
-OPTIMIZER = "AdamW"
-
-
-def model(options):
-    return GPT2LMHeadModel(GPT2Config(vocab_size=20, n_layer=2, n_embd=16, n_head=2, n_positions=16))
-"""
-LINEAR = """from torch import nn
-
-INPUT = {"shape": (16,), "dtype": "int32", "below": 20}
-TARGET = {"shape": (16,), "dtype": "int32", "below": 20}
-LOSS, OPTIMIZER = "cross_entropy", "SGD"
-
-
-def model(options):
-    return nn.Sequential(nn.Embedding(20, 4), nn.Linear(4, 20))
-"""
-CLASSIFIER = """import keras
-
-INPUT = {"shape": (16,), "dtype": "int32", "below": 20}
-TARGET = {"shape": (), "dtype": "int32", "below": 2}
-LOSS, OPTIMIZER = "sparse_categorical_crossentropy_from_logits", "sgd"
-
-
-def model(options):
-    own = keras.layers.Embedding(20, 4), keras.layers.Flatten(), keras.layers.Dense(2)
-    return keras.Sequential([keras.Input((16,), dtype="int32"), *own])
-"""
+HUB = BESIDE["hub"]
+GPT2 = BESIDE["gpt2"]
+LINEAR = BESIDE["linear"]
+CLASSIFIER = BESIDE["classifier"]
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,12 @@
 import types
 
 import pytest
+from beside import beside
 
 from whichdevice.measure.backends import number_formats
 from whichdevice.measure.backends.number_formats import compute_capability, emulated
+
+BESIDE = beside(__file__)
 
 
 def gpus(monkeypatch: pytest.MonkeyPatch, *capabilities: tuple[int, int]) -> None:
@@ -20,38 +23,13 @@ def gpus(monkeypatch: pytest.MonkeyPatch, *capabilities: tuple[int, int]) -> Non
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
 
-@pytest.mark.parametrize(
-    ("sets", "product", "has"),
-    [
-        (["avx2", "fma"], "float32", True),
-        (["avx2", "fma"], "bfloat16", False),
-        (["avx512f", "avx512_bf16"], "bfloat16", True),
-        (["avx512f", "avx512_bf16"], "float16", False),
-        (["amx_tile", "amx_bf16"], "bfloat16", True),
-        (["asimd", "bf16"], "bfloat16", True),
-        (["asimd"], "bfloat16", False),
-        (["asimd"], "float16", True),  # unknown, so not called emulated
-        ([], "bfloat16", True),  # unknown
-        (["avx2"], "tf32", False),
-    ],
-)
+@pytest.mark.parametrize(("sets", "product", "has"), BESIDE["a cpu has products by its instruction sets"])
 def test_a_cpu_has_products_by_its_instruction_sets(monkeypatch, sets, product, has):
     monkeypatch.setattr(number_formats, "instruction_sets", lambda: sets)
     assert (emulated("cpu", product) is None) == has
 
 
-@pytest.mark.parametrize(
-    ("capability", "product", "has"),
-    [
-        ((7, 5), "float32", True),
-        ((7, 5), "tf32", False),
-        ((7, 5), "bfloat16", False),
-        ((7, 5), "float16", True),
-        ((8, 0), "tf32", True),
-        ((9, 0), "bfloat16", True),
-        (None, "bfloat16", True),  # unknown
-    ],
-)
+@pytest.mark.parametrize(("capability", "product", "has"), BESIDE["a gpu has products by its compute capability"])
 def test_a_gpu_has_products_by_its_compute_capability(monkeypatch, capability, product, has):
     gpus(monkeypatch, *[capability] if capability else [])
     reason = emulated("gpu", product)

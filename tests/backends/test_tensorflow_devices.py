@@ -23,11 +23,9 @@ class Played(SimpleNamespace):
     """As much of TensorFlow as taking devices needs, with so many GPUs and TPU cores."""
 
     def __init__(self, gpus: int = 0, cores: int = 0, cuda: bool = True) -> None:
-        def initialise(cluster: str) -> str:
+        def initialise(cluster: str) -> None:
             if not cores:
                 raise OpError(NO_KERNEL)
-            self.initialised.append(cluster)
-            return "topology"
 
         def listed(kind: str) -> list[SimpleNamespace]:
             return [SimpleNamespace(name=f"/device:{kind}:{i}") for i in range({"GPU": gpus, "TPU": cores}[kind])]
@@ -35,22 +33,11 @@ class Played(SimpleNamespace):
         build = {"is_cuda_build": cuda, "cuda_version": "12.5.1", "cudnn_version": "9"}
         super().__init__(
             __version__="2.21.0",
-            initialised=[],
             errors=SimpleNamespace(OpError=OpError),
             config=SimpleNamespace(list_logical_devices=listed),
             sysconfig=SimpleNamespace(get_build_info=lambda: build),
-            distribute=SimpleNamespace(
-                get_strategy=lambda: "default",
-                MirroredStrategy=lambda names: ("mirrored", *names),
-                TPUStrategy=lambda cluster, experimental_device_assignment: (cluster, experimental_device_assignment),
-                cluster_resolver=SimpleNamespace(TPUClusterResolver=lambda name: name),
-            ),
-            tpu=SimpleNamespace(
-                experimental=SimpleNamespace(
-                    initialize_tpu_system=initialise,
-                    DeviceAssignment=SimpleNamespace(build=lambda topology, num_replicas: (topology, num_replicas)),
-                )
-            ),
+            distribute=SimpleNamespace(cluster_resolver=SimpleNamespace(TPUClusterResolver=lambda name: name)),
+            tpu=SimpleNamespace(experimental=SimpleNamespace(initialize_tpu_system=initialise)),
         )
 
 

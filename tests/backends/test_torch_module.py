@@ -5,38 +5,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from backends.scenario import request_for
+from beside import beside
 
 from whichdevice.measure.backends import backend_class
 from whichdevice.models.loading import Model
 from whichdevice.models.workloads.base import Options
 
+BESIDE = beside(__file__)
+
 pytestmark = pytest.mark.needs("torch")
 
 BATCH, STEPS = 8, 4
-TEXT = """
-import torch
-from torch import nn
-INPUT = {"image": {"shape": (3, 8, 8)}, "scale": {"shape": ()}}
-TARGET = {"shape": (), "dtype": "int32", "below": 10}
-LOSS = "cross_entropy"
-METRIC = "accuracy"
-EXAMPLES = 64
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.body = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Dropout(0.1))
-        self.out = nn.Linear(144, 10)
-
-    def forward(self, image, scale):
-        return {"logits": self.out(self.body(image)) * scale[:, None], "other": scale}
-
-def model():
-    return Net()
-
-def optimizer(model):
-    return torch.optim.Adam(model.parameters(), lr=1e-2)
-"""
+TEXT = BESIDE["text"]
 
 
 class Training:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import synthetic
 import yaml
+from beside import beside
 
 from whichdevice.__main__ import main
 from whichdevice.apps.commands.plan import merged
@@ -14,12 +15,9 @@ from whichdevice.study.planning.study_plan import plan_study
 from whichdevice.study.records.store import write_record
 from whichdevice.study.request import planned_record
 
-CONFIG = {
-    "study": "planned",
-    "data": {"source": "standin"},
-    "measure": {"repeats": 2, "seconds": 0.5},
-    "workloads": {"matmul": {"batch_size": [64, 128, 256]}},
-}
+BESIDE = beside(__file__)
+
+CONFIG = BESIDE["config"]
 RUNS = 2 * 3  # repeats, cells
 Plan = Callable[..., str]
 
@@ -104,17 +102,7 @@ def test_overrides_merge_into_what_the_file_says(plan):
     assert CONFIG["measure"] == {"repeats": 2, "seconds": 0.5}
 
 
-OWN = """
-from pathlib import Path
-Path("ran").touch()
-INPUT = TARGET = {"shape": (2,), "dtype": "float32"}
-LOSS, OPTIMIZER = "mean_squared_error", "sgd"
-
-def net(options):
-    raise SystemExit("ran")
-
-model = net
-"""
+OWN = BESIDE["own"]
 
 
 @pytest.mark.parametrize("module", ["own.py", "package.nets:net"])

@@ -6,25 +6,17 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from beside import beside
 
 from whichdevice.__main__ import main
 from whichdevice.base.sheets.catalogue import PROVIDERS
 from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.base.sheets.prices import PRICES_VARIABLE, users_offers
 
+BESIDE = beside(__file__)
+
 HEAD = "instance_name,location,price,cpu,memory,gpu_count,gpu_name,gpu_memory,spot,disk_size,gpu_vendor\n"
-RECORDED = {  # lines as the catalogue has them
-    "aws": ["p5.48xlarge,us-east-1,48.0,192,2048,8,H100,80.0,False,,nvidia",
-            "p5.48xlarge,eu-north-1,44.0,192,2048,8,H100,80.0,False,,nvidia",
-            "p5.48xlarge,us-east-1,16.0,192,2048,8,H100,80.0,True,,nvidia",
-            "m5.large,us-east-1,0.1,2,8,0,,,False,,"],
-    "runpod": ["NVIDIA H100 PCIe,CA,2.1,16,188,1,H100,80.0,False,,nvidia",
-               "NVIDIA H100 of no form,CA,1.1,16,188,1,H100,80.0,False,,nvidia",
-               "NVIDIA GeForce RTX 4090,CA,0.31,8,24,1,RTX4090,24.0,False,,nvidia",
-               "NVIDIA RTX PRO 6000,CA,1.8,8,24,1,RTXPRO6000,96.0,False,,nvidia",
-               "NVIDIA RTX A6000,CA,0.4,8,24,1,A6000,48.0,False,,nvidia"],
-    "gcp": ["v5litepod-1,us-west1-c,1.2,24,47,1,v5litepod,0.0,False,,google"],
-}  # fmt: skip
+RECORDED = BESIDE["recorded"]
 
 
 @pytest.fixture(autouse=True)

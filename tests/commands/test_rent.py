@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import synthetic
+from beside import beside
 
 from whichdevice.__main__ import main
 from whichdevice.apps.commands import rent
@@ -22,6 +23,8 @@ from whichdevice.models.address import read_address
 from whichdevice.models.script.found import Found
 from whichdevice.models.script.look import keep
 from whichdevice.study.config.model import Device
+
+BESIDE = beside(__file__)
 
 pytestmark = pytest.mark.slow
 FAKE = Path(__file__).parents[1] / "fakes/sky.py"
@@ -153,12 +156,7 @@ def test_records_come_back_while_the_study_goes_on(stage, monkeypatch):
 
 
 # Fault: what `rent` says of it. All end with another status than 0.
-FAULTS = {
-    "launch_fails": ({"launch fails": 1}, "the machine could not be launched, or the study failed on it"),
-    "install_or_run_fails": ({"run fails": 1}, "the machine could not be launched, or the study failed on it"),
-    "records_never_copied": ({"rsync fails": 99}, "the last records could not be copied"),
-    "everything_fails": ({"run fails": 1, "rsync fails": 99, "down fails": 1}, "the study failed on it"),
-}
+FAULTS = BESIDE["faults"]
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -236,17 +234,7 @@ def refused(capsys, *arguments: str) -> str:
     return capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--config", "devices={gpu: {kind: gpu, replicas: 16}}"], "16 × L4 are no single machine"),
-        (["--config", "devices={gpu: {kind: cpu}}"], "no runs that a gpu can measure"),
-        (["--on", "v4-2x2x2", "--config", "devices={gpu: {kind: tpu}}"], "8 × TPU v4 are no single machine"),
-        (["--config", "devices=7"], "devices"),
-        (["--configfile", "none.json"], "none.json: cannot be read"),
-        ([], "Nobody can be asked here: add --yes"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "said"), BESIDE["what cannot work is said before anything is rented"])
 def test_what_cannot_work_is_said_before_anything_is_rented(stage, capsys, arguments, said):
     assert said in refused(capsys, *arguments)
     assert not any("launch" in call for call in stage.calls)

@@ -1,14 +1,13 @@
 """A slip in a command's arguments is one line that names it, before anything runs: the rows of wrong_arguments.yaml."""
 
 import shlex
-from pathlib import Path
 
 import pytest
-import yaml
+from beside import beside
 
 from whichdevice.__main__ import main
 
-ROWS = yaml.safe_load(Path(__file__).with_name("wrong_arguments.yaml").read_text(encoding="utf-8"))
+ROWS = beside(__file__)
 
 
 @pytest.mark.parametrize(("command", "line"), ROWS, ids=[command for command, _ in ROWS])

@@ -4,11 +4,14 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from beside import beside
 
 from whichdevice.base.errors import StudyError
 from whichdevice.base.sheets.hardware import HARDWARE, HardwareRow, hardware_rows
 from whichdevice.base.sheets.machines import ASSUMED, MACHINES
 from whichdevice.base.sheets.prices import PRICES, PRICES_VARIABLE, price_sheet
+
+BESIDE = beside(__file__)
 
 ROWS = hardware_rows()
 UNITS = {  # of float32 in a multiprocessor, by compute capability: CUDA C++ Programming Guide
@@ -19,30 +22,13 @@ CUDA = [row for row in ROWS.values() if row.vendor == "NVIDIA" and row.kind == "
 OFFER = "Cloud,machine,T4,1,here,on_demand,1,,,2026-11-24,a list\n"
 
 
-def test_the_sheet_as_it_is_here() -> None:
-    assert ROWS["TPU v2"].half_dense_tflops == 46
-    assert ROWS["T4"].compute_capability == "7.5"
-    assert len(CUDA) >= 55
-
-
 @pytest.mark.parametrize(
     ("device", "vendor", "generation", "software"),
-    [
-        ("K80 (one GK210)", "NVIDIA", "Kepler", ("xla", "eager")),
-        ("P100 PCIe", "NVIDIA", "Pascal", ("xla", "eager")),
-        ("RTX 4060 Laptop", "NVIDIA", "Ada", ("xla", "eager")),
-        ("DGX Spark", "NVIDIA", "Blackwell RTX", ("xla", "eager")),
-        ("MI300X", "AMD", "CDNA", ("xla", "eager")),
-        ("RX 7900 XTX", "AMD", "RDNA", ("xla", "eager")),
-        ("Arc A770", "Intel", "Alchemist", ("xla", "eager")),
-        ("Apple M1 Max", "Apple", "Apple", ("eager",)),
-        ("TPU v5e", "Google", "TPU", ("xla", "eager")),
-        ("EPYC 7763", "", "CPU", ()),
-    ],
+    BESIDE["every device but a cpu has forecasts and apples of pytorch alone"],
 )
 def test_every_device_but_a_cpu_has_forecasts_and_apples_of_pytorch_alone(device, vendor, generation, software) -> None:
     row = ROWS[device]
-    assert (row.vendor, row.generation, row.software) == (vendor, generation, software)
+    assert [row.vendor, row.generation, [*row.software]] == [vendor, generation, software]
 
 
 def test_a_computers_gpu_has_a_part_of_the_memory() -> None:
@@ -62,19 +48,7 @@ def test_every_value_has_a_source_and_none_is_from_memory(row: HardwareRow) -> N
     assert row.spec_source and "from memory" not in row.spec_source
 
 
-@pytest.mark.parametrize(
-    ("right", "wrong", "message"),
-    [
-        ("device,kind,", "device,sort,", "no column kind"),
-        (",46,bf16,", ",many,bf16,", "line 2: half_dense_tflops is 'many'"),
-        (",46,bf16,", ",-46,bf16,", "line 2: half_dense_tflops is '-46'"),
-        (",46,bf16,", ",inf,bf16,", "line 2: half_dense_tflops is 'inf'"),
-        (",46,bf16,", ",nan,bf16,", "line 2: half_dense_tflops is 'nan'"),
-        ("TPU v4$", "TPU v4(", "line 4: matches is no pattern: missing \\)"),
-        (",7.5,40,", ",seven,40,", "line \\d+: compute_capability is 'seven'"),
-        (",7.5,40,", ",7.5,-40,", "line \\d+: sms is '-40'"),
-    ],
-)
+@pytest.mark.parametrize(("right", "wrong", "message"), BESIDE["a slip is reported with its line"])
 def test_a_slip_is_reported_with_its_line(right: str, wrong: str, message: str, tmp_path: Path) -> None:
     text = HARDWARE.read_text(encoding="utf-8")
     assert right in text

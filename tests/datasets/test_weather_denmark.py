@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from beside import beside
 
 from whichdevice.base.errors import StudyError
 from whichdevice.models.datasets.weather_denmark import (
@@ -19,6 +20,8 @@ from whichdevice.models.datasets.weather_denmark import (
     hourly,
     read_archive,
 )
+
+BESIDE = beside(__file__)
 
 START = 320756400  # 1980-03-01 11:00 UTC
 
@@ -133,35 +136,7 @@ def test_another_table_is_refused(path: Path, content: bytes) -> None:
 
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
-PROGRAM = """
-import io, sys, tarfile
-from pathlib import Path
-from unittest import mock
-import numpy as np
-import tensorflow_datasets as tfds
-from whichdevice.models.datasets import weather_denmark
-from whichdevice.models.datasets.weather_denmark import CITIES
-
-folder = Path(sys.argv[1])
-rows = [
-    f"{city},1980-{month:02d}-{day:02d} {hour:02d}:20:00,{hour / 2},{1000 + day},{month},{10 * hour}"
-    for city in CITIES for month in (3, 4) for day in range(1, 29) for hour in range(24)
-]
-content = "\\n".join(["City,DateTime,Temp,Pressure,WindSpeed,WindDir", *rows]).encode()
-with tarfile.open(folder / "weather-denmark.tar.gz", "w:gz") as archive:
-    member = tarfile.TarInfo("weather-denmark.csv")
-    member.size = len(content)
-    archive.addfile(member, io.BytesIO(content))
-expected = weather_denmark.from_files(folder)
-fetched = str(folder / "weather-denmark.tar.gz")
-with mock.patch.object(tfds.download.DownloadManager, "download", lambda self, url: fetched):
-    arrays = weather_denmark.from_tfds(folder / "tfds")
-for name in expected:
-    np.testing.assert_array_equal(arrays[name], expected[name])
-    assert arrays[name].dtype == expected[name].dtype
-assert (folder / "tfds/weather_denmark").is_dir()
-assert "tensorflow" not in sys.modules
-"""
+PROGRAM = BESIDE["program"]
 
 
 def test_the_builder_and_the_archive_agree(tmp_path: Path) -> None:

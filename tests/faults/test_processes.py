@@ -8,17 +8,13 @@ import time
 from pathlib import Path
 
 import pytest
+from beside import beside
 
 from whichdevice.base.processes import quick_imports
 
-JOB = """
-import os, time
-from whichdevice.base.processes import stop_with_parent
-stop_with_parent({starter})
-print("started", flush=True)
-time.sleep(2)
-print("went on")
-"""
+BESIDE = beside(__file__)
+
+JOB = BESIDE["job"]
 
 
 def job(starter: int) -> str:
@@ -58,15 +54,7 @@ def test_a_job_whose_snakemake_dies_later_ends(tmp_path) -> None:
     assert not (tmp_path / "outlived").exists()
 
 
-ASKS_ALL = """
-import sys
-if "heavy" in sys.modules:
-    sys.modules["heavy"].Tensor
-try:
-    import heavy
-except ImportError:
-    heavy = None
-"""
+ASKS_ALL = BESIDE["asks all"]
 
 
 def test_a_package_that_looks_absent_has_nothing_in_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

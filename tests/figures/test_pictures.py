@@ -154,14 +154,3 @@ def test_claims_have_a_panel_for_each_experiment_with_then_above_and_today_below
     then, today = sentences["weather_gru"].split("; by forecast, ")
     assert then == "Then a TPU v2-8 was 8.6 times a K80" and today.startswith("the same work today: a TPU")
     assert "Then 160 TFLOP/s on a TPU v2-8" in sentences["matmul"]  # what is impossible is not compared
-
-
-def test_the_kinds_of_devices_differ_in_grey_and_in_shape() -> None:
-    assert len(set(style.KIND_MARKERS.values())) == 3
-
-    def grey(colour: str) -> float:
-        return sum(share * int(colour[at : at + 2], 16) for share, at in ((0.299, 1), (0.587, 3), (0.114, 5)))
-
-    for shades in (style.KIND_COLOURS.values(), [style.DARK[colour] for colour in style.KIND_COLOURS.values()]):
-        first, second, third = sorted(map(grey, shades))
-        assert min(second - first, third - second) > 35

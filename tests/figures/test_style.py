@@ -24,39 +24,6 @@ def test_a_logarithmic_axis_has_two_labels_and_none_that_crowd(ends: tuple[float
     assert all((second / first) > (high / low) ** 0.08 for first, second in pairwise(ticks))
 
 
-TEXT = (style.BLACK, style.GREY, style.ERROR)
-MARKS = (*style.CYCLE, style.GREY)
-
-
-def luminance(colour: str) -> float:
-    """Relative luminance, by WCAG 2."""
-    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def contrast(one: str, other: str) -> float:
-    low, high = sorted([luminance(one), luminance(other)])
-    return (high + 0.05) / (low + 0.05)
-
-
-@pytest.mark.parametrize("colour", TEXT)
-def test_text_is_readable_on_light_and_on_dark_paper(colour: str) -> None:
-    assert contrast(colour, style.PAPER) >= 4.5
-    assert contrast(style.DARK[colour], style.DARK[style.PAPER]) >= 4.5
-
-
-@pytest.mark.parametrize("colour", MARKS)
-def test_lines_and_markers_are_seen_on_dark_paper(colour: str) -> None:
-    assert contrast(style.DARK[colour], style.DARK[style.PAPER]) >= 3
-
-
-def test_colours_keep_their_order_of_lightness() -> None:
-    """Whoever reads a figure in grey on dark paper tells the same ones apart."""
-    order = sorted(style.CYCLE[:-1], key=luminance)
-    assert sorted(style.CYCLE[:-1], key=lambda colour: luminance(style.DARK[colour])) == order
-
-
 def test_only_the_rule_for_dark_pages_is_added() -> None:
     svg = '<svg><defs></defs><path style="fill: #0072b2; stroke: #222222"/></svg>'
     followed = style.following_scheme(svg)

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from beside import beside
 from needs import require
 
 require("torch")
@@ -22,6 +23,8 @@ from whichdevice.models.loading import Model
 from whichdevice.models.tuning import Tuning
 from whichdevice.models.workloads.base import Options
 
+BESIDE = beside(__file__)
+
 SMALL = {
     "model_type": "llama", "vocab_size": 64, "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 10,
     "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 128, "torch_dtype": "bfloat16",
@@ -36,20 +39,6 @@ def folder(tmp_path):
 
 def workload(name, **options):
     return Model.read(name).workload(Options(1, given=options))
-
-
-GATED = ("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "phi3")
-
-
-@pytest.mark.parametrize("name", [name for name, found in known_models().items() if found.kind in GATED])
-def test_sizes_of_a_decoder_with_a_gated_layer_add_up_to_the_published_weights(name):
-    found = known_models()[name]
-    width, heads = found.number("hidden_size"), found.number("num_attention_heads")
-    of_heads = (2 * heads + 2 * found.number("num_key_value_heads")) * (found.number("head_dim") or width // heads)
-    tied = found.fields.get("tie_word_embeddings", found.kind.startswith("gemma"))
-    layer = width * (of_heads + 3 * found.number("intermediate_size"))
-    weights = found.layers * layer + (1 if tied else 2) * found.vocabulary * width
-    assert weights == pytest.approx(found.parameters, rel=0.002)
 
 
 @pytest.mark.long
@@ -180,14 +169,7 @@ def test_names_of_models():
         _ = Model.read("hf:meta-llama/Llama-3.1-8").kind
 
 
-@pytest.mark.parametrize(
-    "options, message",
-    [
-        ({"method": "dora"}, "method is 'dora'; it must be one of full, lora, qlora"),
-        ({"method": "lora", "lora_rank": 0}, "lora_rank is 0; it must be a whole number above 0"),
-        ({"gradient_checkpointing": 1}, "gradient_checkpointing is 1; it must be true or false"),
-    ],
-)
+@pytest.mark.parametrize("options, message", BESIDE["a wrong option is one line"])
 def test_a_wrong_option_is_one_line(folder, options, message):
     with pytest.raises(StudyError, match=message):
         workload(folder, **options).made_module()
@@ -270,18 +252,7 @@ def test_checkpointing_needs_a_model_that_has_it():
         Tuning(gradient_checkpointing=True).applied(torch.nn.Linear(2, 2), "mine.py")
 
 
-FILE = """
-from transformers import LlamaConfig, LlamaForCausalLM
-
-INPUT = {{"input_ids": {{"shape": (64,), "dtype": "int32", "below": 64}}}}
-TARGET = {{"labels": {{"shape": (64,), "dtype": "int32", "below": 64}}}}
-OPTIMIZER = "AdamW"
-{constants}
-
-def model(options):
-    return LlamaForCausalLM(LlamaConfig(vocab_size=64, hidden_size=128, intermediate_size=256, num_hidden_layers=2,
-        num_attention_heads=4, use_cache=False))
-"""
+FILE = BESIDE["file"]
 
 
 def test_constants_of_a_file_say_how_it_is_trained(tmp_path):

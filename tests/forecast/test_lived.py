@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from beside import beside
 
 from whichdevice.decide import Amount, AskedWork, Wants, facts
 from whichdevice.decide.decide import Answer, decide
 from whichdevice.decide.rows import FORECAST, MEASURED, Row
 from whichdevice.decide.words import notes
 from whichdevice.forecast.lived import Habits, decodes_images
+
+BESIDE = beside(__file__)
 
 HABITS = Habits(factor=1.5, kernel=-0.5, images=0.2, log_sd=0.4, reports=100, sources=50)
 STEPS = Amount(1e7)
@@ -59,19 +62,7 @@ def test_images_that_a_loader_of_known_rate_decodes_count_once() -> None:
     assert slow.seconds == plain.seconds
 
 
-@pytest.mark.parametrize(
-    ("line", "decodes"),
-    [
-        ("data = torchvision.datasets.ImageFolder('photos', transform)", True),
-        ("from torchvision.datasets import ImageFolder as Photos; data = Photos('photos')", True),
-        ("image = Image.open(path)", True),
-        ("image = cv2.imread(path)", True),
-        ("data = keras.utils.image_dataset_from_directory('photos')", True),
-        ("data = torchvision.datasets.CIFAR10('data', download=True)", False),
-        ("data = open(path)", False),
-        ("images = torch.randn(64, 3, 224, 224)", False),
-    ],
-)
+@pytest.mark.parametrize(("line", "decodes"), BESIDE["a script shows whether it decodes images of files"])
 def test_a_script_shows_whether_it_decodes_images_of_files(tmp_path: Path, line: str, decodes: bool) -> None:
     (script := tmp_path / "train.py").write_text("import data\n")
     (beside := tmp_path / "data.py").write_text(line)

@@ -41,7 +41,9 @@ def of_torch(path: Path, options: Options) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["small GPT-2", pytest.param("GPT-2", marks=pytest.mark.long), "ResNet-50"])
+@pytest.mark.parametrize(
+    "name", ["small GPT-2", *(pytest.param(name, marks=pytest.mark.long) for name in ("GPT-2", "ResNet-50"))]
+)
 def test_operations_agree(name):
     built_in, file, size, others, padding = PAIRS[name]
     options = Options(size, "float32", 1.0, others.get("sequence_length"), given=others.get("given", {}))

@@ -67,12 +67,6 @@ def test_what_does_not_fit_has_no_rate() -> None:
     assert not found.capacity
 
 
-def test_many_are_forecast_as_one_is() -> None:
-    """A server's forecast does not depend on those that are asked about with it."""
-    servers = [Server(LLAMA, ROWS[device], count, FP8) for device in ("L4", "H100 SXM") for count in (1, 2)]
-    assert serve_all(servers, LOAD)[2] == serve_all(servers[2:3], LOAD)[0]
-
-
 def test_without_a_rate_one_user_is_asked_about() -> None:
     """The times are those of a user alone."""
     found = forecast("H100 SXM", load=replace(LOAD, rps=None))

@@ -1,6 +1,7 @@
 """A traced step on several GPUs: what a rank holds, what it sends, and how it is taken so that it fits."""
 
 import pytest
+from beside import beside
 from needs import require
 
 require("torch")
@@ -13,6 +14,8 @@ from whichdevice.forecast.torch.memory import FROZEN, at_peak, ends
 from whichdevice.forecast.torch.several import on_gpus, way_that_fits
 from whichdevice.forecast.torch.trace import Trace
 from whichdevice.forecast.work import Item, Work
+
+BESIDE = beside(__file__)
 
 GB = 1e9
 PARTS = {"weights": 16 * GB, "gradients": 16 * GB, "optimizer": 32 * GB, "activations": 8 * GB, "working": 10 * GB}
@@ -31,15 +34,7 @@ def updated(trace):
     return sum(each.bytes for each in trace.work.items if each.kind == "optimizer")
 
 
-@pytest.mark.parametrize(
-    "sharing, master, held, gathered, collected, update",
-    [
-        ("ddp", False, 64, 16, 16, 100),  # everything on every GPU; gradients twice, in buckets
-        ("fsdp", False, 8, 8, 24, 12.5),  # an eighth; 2 GB outside of layers, two layers, one layer's gradients
-        ("zero2", False, 8, 18, 16, 12.5),  # all weights gathered once
-        ("fsdp", True, 16, 8, 24, 25),  # float32 beside what is gathered in 16 bits
-    ],
-)
+@pytest.mark.parametrize("sharing, master, held, gathered, collected, update", BESIDE["a rank of eight"])
 def test_a_rank_of_eight(sharing, master, held, gathered, collected, update):
     found = on_gpus(TRACE, 8, sharing, master)
     lasting = sum(found.memory[part] for part in ("weights", "gradients", "optimizer"))
@@ -86,17 +81,7 @@ def traced(size, changes):
     return Trace(WORK, WORK, memory, TRACE.parameters, TRACE.trained)
 
 
-@pytest.mark.parametrize(
-    "devices, memory, words",
-    [
-        (1, 200, "2 passes of 4"),
-        (1, 75, "8 passes of 1"),
-        (1, 67, "gradient checkpointing, 8 passes of 1"),
-        (8, 100, "DDP, 8 passes of 1 a GPU"),
-        (8, 60, "FSDP, 2 passes of 4 a GPU"),
-        (8, 1, "FSDP, gradient checkpointing, 8 passes of 1 a GPU"),  # what needs least, where nothing fits
-    ],
-)
+@pytest.mark.parametrize("devices, memory, words", BESIDE["a step of eight examples a gpu is taken so that it fits"])
 def test_a_step_of_eight_examples_a_gpu_is_taken_so_that_it_fits(devices, memory, words):
     found = way_that_fits(traced, 8, devices, lambda trace: trace.memory["peak"] <= memory * GB, tunable=True)
     assert found.words(devices) == words
@@ -107,15 +92,7 @@ def test_what_a_file_says_is_kept():
     assert (found.batch, found.accumulation, found.changes) == (8, 1, ())
 
 
-@pytest.mark.parametrize(
-    "device, devices, faster",
-    [
-        ("RTX 3090", 2, (1.4, 1.9)),  # published: 1.88
-        ("RTX 3090", 8, (1.2, 1.8)),  # published: 1.43
-        ("T4", 8, (1.2, 5.0)),
-        ("A100 SXM 80GB", 8, (7.0, 8.0)),
-    ],
-)
+@pytest.mark.parametrize("device, devices, faster", BESIDE["cards without links of their own share the hosts bridge"])
 def test_cards_without_links_of_their_own_share_the_hosts_bridge(device, devices, faster):
     """VGG16, whose 138 million gradients every step exchanges, with 32 images a card."""
     row = hardware_rows()[device]

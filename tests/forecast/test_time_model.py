@@ -7,7 +7,7 @@ import pytest
 from whichdevice.base.errors import StudyError
 from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast.targets import find_target
-from whichdevice.forecast.time_model import Peaks, at_peaks, chip_of, forecast_step, limits, pace_of, read_constants
+from whichdevice.forecast.time_model import Peaks, at_peaks, chip_of, forecast_step
 from whichdevice.forecast.work import Item, Work
 
 SHEET = hardware_rows()
@@ -96,21 +96,6 @@ def test_parts_add_up_to_the_time_of_the_device():
     found = forecast_step(Work("gpu", (Item("product", "half", 1e13, 1e8, 200),)), SHEET["T4"])
     offset = math.log(found.device_time / sum(found.parts.values()))
     assert abs(offset) < 0.4
-
-
-def test_a_card_of_low_power_takes_longer_for_its_products():
-    product = Work("gpu", (Item("product", "half", 1e13, 1e8, 20),))
-    factors = read_constants()["xla"]["factors"]
-    seconds = forecast_step(product, SHEET["T4"]).parts["product half"]
-    t4, pace = Peaks.of(SHEET["T4"]), pace_of("T4", "product half")
-    clock = factors[pace] * limits(pace, t4.class_of(pace), t4.low_power, t4.density, factors)
-    assert clock > 1.2 > factors[pace_of("A100", "product half")]
-    assert seconds == pytest.approx(20 * 1e13 / t4.operations["half"] * factors["product half"] * clock, rel=1e-3)
-
-
-def test_matrix_units_hold_another_clock_than_exact_float32():
-    factors = read_constants()["eager"]["factors"]
-    assert factors[pace_of("H100", "product half")] > 1.2 > factors[pace_of("H100", "product float32")]
 
 
 @pytest.mark.parametrize(("device", "name"), [("V100 SXM2", "product float32"), ("A100 SXM 80GB", "product tf32")])

@@ -4,6 +4,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from beside import beside
 from needs import require
 
 require("torch")
@@ -27,29 +28,9 @@ from whichdevice.measure.run_end import RefusedError, built_within
 from whichdevice.models.loading import Model
 from whichdevice.models.workloads.base import Options
 
-FILE = """
-import torch
-from torch import nn
-INPUT = {"shape": (WIDTH,)}
-TARGET = {"shape": (), "dtype": "int32", "below": 4}
-LOSS = "cross_entropy"
-OPTIMIZER = "AdamW"
+BESIDE = beside(__file__)
 
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.blocks = nn.Sequential(
-            *[nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Tanh(), nn.Linear(WIDTH, WIDTH), nn.Tanh()) for _ in range(4)]
-        )
-        self.head = nn.Linear(WIDTH, 4)
-
-    def forward(self, x):
-        FORWARD
-        return self.head(self.blocks(x))
-
-def model():
-    return Net()
-"""
+FILE = BESIDE["file"]
 
 
 def request(folder, device="T4", *, width=256, forward="pass", precision="float32", batch_size=8, **others):

@@ -76,12 +76,8 @@ CALLS = {
 }
 
 
-def test_each_command_prints_its_help(installed: Path, tmp_path: Path) -> None:
-    commands = set(command_names())
-    assert set(CALLS) == commands, "a cheap call for each"
-    for command in commands:
-        done = whichdevice(installed, tmp_path, command, "--help")
-        assert done.stdout.startswith(f"usage: whichdevice {command}"), done.stderr
+def test_each_command_has_a_cheap_call() -> None:
+    assert set(CALLS) == set(command_names())
 
 
 @pytest.mark.slow

@@ -6,9 +6,12 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from beside import beside
 
 from whichdevice.measure.machine import gpu
 from whichdevice.measure.machine.gpu import NvmlError, cuda_variables, open_nvml
+
+BESIDE = beside(__file__)
 
 
 def test_without_the_python_package(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,17 +43,7 @@ def test_a_hanging_driver_costs_no_more_than_the_patience(nvml) -> None:
     end.set()
 
 
-@pytest.mark.parametrize(
-    ("visible", "replicas", "left"),
-    [
-        (None, 1, "0"),
-        (None, 2, "0,1"),
-        ("3,1,0", 2, "3,1"),
-        ("GPU-1a", 1, "GPU-1a"),
-        ("", 1, "-1"),  # nothing visible stays nothing visible
-        ("-1", 1, "-1"),
-    ],
-)
+@pytest.mark.parametrize(("visible", "replicas", "left"), BESIDE["a process sees as many gpus as it has replicas"])
 def test_a_process_sees_as_many_gpus_as_it_has_replicas(monkeypatch, visible, replicas, left) -> None:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
@@ -61,20 +54,7 @@ def test_a_process_sees_as_many_gpus_as_it_has_replicas(monkeypatch, visible, re
     assert cuda_variables(replicas)["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"  # as NVML numbers them, which counts energy
 
 
-@pytest.mark.parametrize(
-    ("visible", "count", "name"),
-    [
-        ("1", 1, "NVIDIA H100"),
-        ("1,0", 2, "NVIDIA H100"),
-        ("GPU-1a", 1, "NVIDIA H100"),  # shortened, as CUDA allows
-        ("0,7,1", 1, "NVIDIA H000"),  # CUDA stops at the first that is wrong
-        ("MIG-a,MIG-b", 1, "a slice"),  # CUDA gives a process one slice,
-        ("MIG-a,1", 1, "a slice"),
-        ("1,MIG-a", 1, "NVIDIA H100"),  # and none beside a whole GPU
-        ("", 0, None),
-        ("-1", 0, None),
-    ],
-)
+@pytest.mark.parametrize(("visible", "count", "name"), BESIDE["cuda visible devices is heeded"])
 def test_cuda_visible_devices_is_heeded(nvml, monkeypatch, visible, count, name) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     nvml.nvmlDeviceGetMemoryInfo = lambda handle: SimpleNamespace(total=2**30, free=2**29)

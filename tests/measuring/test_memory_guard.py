@@ -7,31 +7,13 @@ import sys
 
 import pytest
 from backends.scenario import ROOT, request_for, variables_for
+from beside import beside
+
+BESIDE = beside(__file__)
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("linux")]  # only there does RLIMIT_DATA count private memory
 
-SCRIPT = """
-import json, sys
-from whichdevice.measure.backends import backend_class
-from whichdevice.measure.run_end import run_to_end
-from whichdevice.base.events import Emitter
-from whichdevice.measure.run_end import built_within
-from whichdevice.models.loading import Model
-from whichdevice.measure.record import Request
-
-backend = backend_class(sys.argv[1])(Request(**json.loads(sys.argv[2])), threads=2)
-backend.start()
-backend.initialise()
-import keras
-
-def build(layers, units):
-    stack = [keras.layers.Dense(units) for _ in range(layers)]
-    return keras.Sequential([keras.Input((units,)), *stack])
-
-emit = Emitter(sys.stdout)
-for layers, units in ((1, 14_000), (20, 3_000), (1, 100)):  # 0.8 GB at once, 0.7 GB little by little, and a small one
-    run_to_end(lambda: built_within(4e8, lambda: build(layers, units)), backend, Model.read("mnist_cnn"), emit)
-"""
+SCRIPT = BESIDE["script"]
 
 
 @pytest.mark.parametrize(

@@ -3,20 +3,16 @@
 import sys
 
 import pytest
+from beside import beside
 
 from whichdevice.base.errors import StudyError
 from whichdevice.models.address import read_address
 from whichdevice.models.loading import Model
 from whichdevice.models.workloads.base import Options
 
-MODEL = """
-INPUT = TARGET = {"shape": (4,)}
-LOSS, OPTIMIZER, BATCH_SIZE = "mse", "sgd", 12
+BESIDE = beside(__file__)
 
-
-def model(options):
-    raise RuntimeError("ran")
-"""
+MODEL = BESIDE["model"]
 
 
 @pytest.fixture
@@ -73,25 +69,7 @@ def test_a_module_beside_a_file_is_imported_from_its_own_folder(working_folder):
     assert found == [3, 5, 3]
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("nopackage.nets:unet", "no package nopackage in this folder, nor installed"),
-        ("nets.unett:build", "the package nets has no module nets.unett"),
-        ("keras.application:MobileNetV2", "did you mean keras.applications:MobileNetV2"),
-        ("keras.applications:MobileNetV9", "no such model; did you mean MobileNetV2"),
-        ("keras.applications:", "needs a name after the colon"),
-        ("resnet5", "no built-in workload 'resnet5'; did you mean resnet50"),
-        ("mistral-7b", "no built-in workload 'mistral-7b'; did you mean hf:mistralai/Mistral-7B-v0.3"),
-        ("nets/none.py", "workload file nets/none.py: not found"),
-        ("unet.py", "workload file unet.py: not found; did you mean nets/unet.py?"),
-        ("un.py", "workload file un.py: not found; did you mean nets/unet.py?"),
-        ("net/unte.py", "workload file net/unte.py: not found; did you mean nets/unet.py?"),
-        ("nets/", "workload file nets: a folder; name a file in it, e.g. nets/my_model.py"),
-        ("nets/unet.ipynb", "not a Python file; jupyter nbconvert --to script nets/unet.ipynb"),
-        ("nets/unet.txt", "not a Python file; its name must end in .py"),
-    ],
-)
+@pytest.mark.parametrize(("name", "message"), BESIDE["a name that stands for nothing is one line"])
 def test_a_name_that_stands_for_nothing_is_one_line(package, name, message):
     (package / "nets/unet.txt").write_text("")
     (package / "nets/unet.ipynb").write_text("")
@@ -99,18 +77,7 @@ def test_a_name_that_stands_for_nothing_is_one_line(package, name, message):
         _ = Model.read(name).kind
 
 
-@pytest.mark.parametrize(
-    ("pasted", "text", "sizes"),
-    [
-        ("https://huggingface.co/Qwen/Qwen2.5-7B/tree/main", "hf:Qwen/Qwen2.5-7B", "Qwen/Qwen2.5-7B"),
-        ("huggingface.co/openai-community/gpt2?library=x", "hf:openai-community/gpt2", "openai-community/gpt2"),
-        ("Qwen/Qwen2.5-7B", "hf:Qwen/Qwen2.5-7B", "Qwen/Qwen2.5-7B"),
-        ("Qwen2.5-7B-Instruct", "hf:Qwen2.5-7B-Instruct", "Qwen/Qwen2.5-7B"),
-        ("hf:meta-llama/Llama-2-7b-chat-hf", "hf:meta-llama/Llama-2-7b-chat-hf", "meta-llama/Llama-2-7b-hf"),
-        ("hf:Mistral-7B-Instruct-v0.1", "hf:Mistral-7B-Instruct-v0.1", "mistralai/Mistral-7B-v0.1"),
-        ("hf:google/gemma-3-4b-it", "hf:google/gemma-3-4b-it", "google/gemma-3-4b-pt"),
-    ],
-)
+@pytest.mark.parametrize(("pasted", "text", "sizes"), BESIDE["a name of a hub is read as people paste it"])
 def test_a_name_of_a_hub_is_read_as_people_paste_it(working_folder, pasted, text, sizes):
     model = Model.read(pasted)
     assert (model.text, model.declared.source) == (text, f"hf:{sizes}, llm_models.csv")

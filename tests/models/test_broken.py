@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
+from beside import beside
 from models.broken_runs import measured
 
 OPTIONS = {"rate": 0.01}
-BROKEN = yaml.safe_load(Path(__file__).with_name("broken.yaml").read_text(encoding="utf-8"))
+BROKEN = beside(__file__)
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,13 @@
 """The constants of a model file are read without running it, and what is wrong with them is said in one line."""
 
 import pytest
+from beside import beside
 
 from whichdevice.models.declaration import is_model_file, read_declaration
 from whichdevice.models.loading import Model
 from whichdevice.models.workloads.base import Options
+
+BESIDE = beside(__file__)
 
 MODEL = "def model(options):\n    return None\n"
 
@@ -35,19 +38,7 @@ def test_nothing_of_the_file_runs(tmp_path):
     assert found.batch_size == 7
 
 
-FAULTS = {
-    "BATCH_SIZE = len('x')": "BATCH_SIZE must be a plain value: it is read without running the file",
-    "BATCH_SIZE = -1": "BATCH_SIZE is -1; it must be a whole number above 0",
-    "EPOCHS = True": "EPOCHS is True; it must be a whole number above 0",
-    "LOSS = 3": "LOSS is 3; it must be str, or a tuple or dict of them by output",
-    "BATCH_SIZE = 1 / 0": "BATCH_SIZE cannot be worked out: division by zero",
-    'INPUT = {"shape": 8}': "INPUT has shape 8; it must be a tuple of sizes of one example, without the batch",
-    'INPUT = {"shape": (8,), "dtype": "float16"}': "INPUT has dtype 'float16'; it must be one of float32, uint8, int32",
-    'INPUT = {"shape": (8,), "dtype": "int32"}': (
-        'INPUT holds whole numbers; add "below", e.g. "below": 10 for the classes 0 to 9'
-    ),
-    "INPUT = 'x'": 'INPUT must be like {"shape": (28, 28, 1), "dtype": "uint8"}; whole numbers also take "below"',
-}
+FAULTS = BESIDE["faults"]
 
 
 @pytest.mark.parametrize("text", FAULTS)

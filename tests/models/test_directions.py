@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from beside import beside
 from needs import require
 
 from whichdevice.base.sheets.hardware import hardware_rows
@@ -17,6 +18,8 @@ require("torch")
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.records import step_of
 from whichdevice.forecast.torch.trace import trace_step
+
+BESIDE = beside(__file__)
 
 FOLDER = Path(__file__).parent
 HOST = (10e-6, 0.1)  # seconds of a usual host for each kernel, and their spread
@@ -52,18 +55,7 @@ def test_a_recommenders_step_moves_its_whole_tables_several_times():
     assert 7 * table < trace.work.bytes < 24 * table and trace.work.operations < 1e9
 
 
-LAYERS = """
-import keras
-from keras.layers import GRU, LSTM, Bidirectional, SimpleRNN
-from whichdevice.forecast.count.recurrent import recurrent_layers
-
-for layers in (
-    [LSTM(4)], [Bidirectional(LSTM(4, return_sequences=True)), GRU(4)], [LSTM(4, return_sequences=True), SimpleRNN(4)],
-    [LSTM(4, activation="relu")], [SimpleRNN(4)],
-):
-    found, note = recurrent_layers(keras.Sequential([keras.Input((7, 3)), *layers]), None)
-    print([(each.kind, each.steps, each.units) for each in found], note)
-"""
+LAYERS = BESIDE["layers"]
 
 
 @pytest.mark.slow

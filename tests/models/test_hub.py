@@ -5,6 +5,7 @@ import math
 from pathlib import Path
 
 import pytest
+from beside import beside
 from needs import require
 
 require("hub client")
@@ -22,6 +23,8 @@ from whichdevice.models.hub import stored_weights
 from whichdevice.models.loading import Model
 from whichdevice.models.served import WEIGHT_FORMATS, served_model
 from whichdevice.models.workloads.base import Options
+
+BESIDE = beside(__file__)
 
 HIDDEN, FFN, LAYERS, HEADS, KV_HEADS, WORDS = 128, 256, 2, 4, 2, 640
 BYTES = {"BF16": 2, "F16": 2, "F32": 4, "F8_E4M3": 1, "I32": 4, "U8": 1, "I8": 1}
@@ -217,17 +220,7 @@ def test_the_answer_says_what_the_files_hold(hub_folder, capsys):
     assert json.loads(capsys.readouterr().out)["files"]["weights"] == WEIGHTS
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("somebody/none", r"hf:somebody/none: the hub has no such model\. If it is private, log in: hf auth login"),
-        ("meta-llama/Llama-3.9-8B", r"no such model; did you mean hf:meta-llama/Llama-3"),
-        ("somebody/gated", r"accept its terms on huggingface.co/somebody/gated, then log in: hf auth login"),
-        ("somebody/slow", r"the hub did not answer \(ReadTimeout\)\. Save its config\.json"),
-        ("somebody/lost", r"the hub did not answer \(LocalEntryNotFoundError\)\. Save its config\.json"),
-        ("somebody/empty", r"is no model of transformers on the hub\. Where it has no config\.json, as of diffusers"),
-    ],
-)
+@pytest.mark.parametrize(("name", "message"), BESIDE["what the hub lacks is one line with the fix"])
 def test_what_the_hub_lacks_is_one_line_with_the_fix(hub_folder, name, message):
     (hub_folder / "somebody" / "empty").mkdir(parents=True)
     with pytest.raises(StudyError, match=message) as raised:
@@ -248,19 +241,7 @@ def test_a_hub_out_of_reach_is_one_line_with_the_fix():
         served_model("hf:new-model")
 
 
-@pytest.mark.parametrize(
-    ("name", "like"),
-    [
-        ("Qwen/Qwen3-Coder-30B-A3B-Instruct", "Qwen/Qwen3-30B-A3B"),
-        ("Qwen/Qwen2.5-Coder-7B", "Qwen/Qwen2.5-7B"),
-        ("stabilityai/stable-diffusion-2-base", "stabilityai/stable-diffusion-2-base"),
-        ("stabilityai/stable-diffusion-2", "stabilityai/stable-diffusion-2-1"),
-        ("runwayml/stable-diffusion-v1-5", "stable-diffusion-v1-5/stable-diffusion-v1-5"),
-        ("meta-llama/Meta-Llama-3.1-8B-Instruct", "meta-llama/Llama-3.1-8B"),
-        ("TinyLlama/TinyLlama-1.1B-intermediate-step-1195k-token-2.5T", "TinyLlama/TinyLlama-1.1B-Chat-v1.0"),
-        ("somebody/qwen-coder", None),
-    ],
-)
+@pytest.mark.parametrize(("name", "like"), BESIDE["a sister has the sizes of a known name"])
 def test_a_sister_has_the_sizes_of_a_known_name(name, like):
     assert known_on_hub(name) == like
 

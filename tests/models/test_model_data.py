@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from beside import beside
 
 from whichdevice.base.errors import StudyError
 from whichdevice.models.consistency import check_data
@@ -13,20 +14,9 @@ from whichdevice.models.loading import Model
 from whichdevice.models.shapes import Array
 from whichdevice.models.workloads.base import Options
 
-SORTED = """
-import numpy as np
+BESIDE = beside(__file__)
 
-LOSS, OPTIMIZER = "sparse_categorical_crossentropy", "sgd"
-
-
-def model(options):
-    return None
-
-
-def data(options):
-    train = np.arange(400, dtype=np.int32), np.repeat(np.arange(4), 100)
-    return train, (train[0][:8], train[1][:8])
-"""
+SORTED = BESIDE["sorted"]
 
 
 def test_a_shape_that_has_the_batch_in_it_is_refused_before_data_are_made():
@@ -53,14 +43,7 @@ def test_a_smaller_fraction_is_drawn_from_a_larger_one_and_has_every_class(tmp_p
     assert np.unique(parts[1]["targets"]).tolist() == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize(
-    ("train", "held_out", "message"),
-    [
-        ([0, -1], [0, 1], r"its targets go down to -1, but LOSS sparse_categorical_crossentropy needs class numbers"),
-        ([0, 1], [0, -2], r"its validation targets go down to -2"),
-        ([0, 1], [0.0, 1.0], r"its validation targets are float32"),
-    ],
-)
+@pytest.mark.parametrize(("train", "held_out", "message"), BESIDE["class numbers of both splits are checked"])
 def test_class_numbers_of_both_splits_are_checked(train, held_out, message):
     pair = {"inputs": np.zeros((2, 3), np.float32), "targets": np.array(train, np.int32)}
     held = pair | {"targets": np.array(held_out, np.float32 if isinstance(held_out[0], float) else np.int32)}
@@ -110,34 +93,10 @@ def test_what_is_wrong_with_given_data_is_said(given, message):
         splits_of(given, None, "mine.py: data()")
 
 
-READING = """
-LOSS, OPTIMIZER, INPUT, TARGET = "mse", "sgd", {"shape": (8,)}, {"shape": (1,)}
+READING = BESIDE["reading"]
 
 
-def model(options):
-    import keras
-
-    width = options.get("width", 32)
-    return keras.Sequential([keras.Input((8,)), keras.layers.Dense(width), keras.layers.Dense(1)])
-
-
-def data(options):
-    options.get("noise", 0.0)
-    if options.precision != "float32":
-        options.get("scale", 1.0)
-    return [[0.0] * 8] * 80, [[0.0]] * 80
-"""
-
-
-@pytest.mark.parametrize(
-    ("given", "refused"),
-    [
-        ({"width": 8, "noise": 1.0}, None),
-        ({}, None),
-        ({"scale": 2.0}, None),  # read under other settings
-        ({"widht": 128}, "options.widht is never read; this file reads noise, width"),
-    ],
-)
+@pytest.mark.parametrize(("given", "refused"), BESIDE["an option that no function reads is refused once all is built"])
 def test_an_option_that_no_function_reads_is_refused_once_all_is_built(given, refused, tmp_path):
     path = tmp_path / "reading.py"
     path.write_text(READING)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
+from beside import beside
 from needs import require
 
 from whichdevice.apps.questions.question import first_backend
@@ -17,7 +17,7 @@ from whichdevice.study.cells import with_model_settings
 from whichdevice.study.config.load import load_study
 from whichdevice.study.planning.checks import check_backends
 
-TEXT = yaml.safe_load(Path(__file__).with_name("native_models.yaml").read_text(encoding="utf-8"))
+TEXT = beside(__file__)
 needs_torch = pytest.mark.needs("torch")
 
 

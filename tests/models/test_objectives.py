@@ -15,7 +15,6 @@ from whichdevice.forecast.products import ProgramRequest
 from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.torch.records import Traced
 from whichdevice.models.loading import Model
-from whichdevice.models.objectives import names
 from whichdevice.models.workloads.base import Options
 
 SMALL = {
@@ -64,10 +63,6 @@ def traced(name, size=2, **options):
 def record(name, device="H100 SXM", size=8, **options):
     found, asked = traced(name, size, **options)
     return found.record(asked.model_copy(update={"device": device}), find_target(device))
-
-
-def test_each_file_is_an_objective():
-    assert names() == ["sft", "contrastive", "dpo", "grpo", "orpo"]
 
 
 @pytest.mark.parametrize("method", ["full", "lora"])

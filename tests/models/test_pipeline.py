@@ -9,10 +9,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from beside import beside
 
 from whichdevice.models import pipeline
 from whichdevice.models.data import pipeline_in
 from whichdevice.models.pipeline import PART_BYTES, Parts, Rate, best_and_written, part_of, rates
+
+BESIDE = beside(__file__)
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -61,32 +64,7 @@ def test_the_first_batch_is_timed_apart_and_a_generator_may_end(clock: list[floa
     assert rates(np.zeros((8, 2)), 4) == []
 
 
-LOADER = """
-import torch
-from torch.utils.data import BatchSampler, DataLoader, IterableDataset, SequentialSampler, TensorDataset
-from whichdevice.models import pipeline
-
-class Stream(IterableDataset):
-    def __iter__(self):
-        return iter(data)
-
-pipeline.RATE_SECONDS = 0.05
-
-def begin(worker):
-    begun.value += 1
-
-begun = torch.multiprocessing.Value("i", 0)
-data = TensorDataset(torch.zeros(64, 3))
-groups = BatchSampler(SequentialSampler(data), 8, False)
-for loader in (
-    DataLoader(data, 8), DataLoader(Stream(), 8), DataLoader(data, batch_sampler=groups),
-    DataLoader(data, sampler=groups, batch_size=None),
-    DataLoader(data, 8, num_workers=1, worker_init_fn=begin, prefetch_factor=3, persistent_workers=True),
-):
-    found = pipeline.rates(loader, 8)
-    print([(rate.workers, rate.written) for rate in found if rate.examples_per_second > 0])
-print(begun.value)
-"""
+LOADER = BESIDE["loader"]
 
 
 @pytest.mark.needs("torch")
@@ -112,17 +90,7 @@ def test_a_pipeline_that_ends_is_timed_by_its_whole_passes(clock: list[float]) -
     assert rates(iter(()), 4) == []
 
 
-GROWING: list[tuple[str, dict[int, float], float]] = [
-    ("processes that make batches", {0: 60.0, 1: 58.0, 2: 110.0}, 55.0),
-    ("processes on a busy machine", {0: 60.0, 1: 58.0, 2: 60.0}, 30.0),
-    ("processes on a machine too busy for them", {0: 60.0, 1: 5.0, 2: 8.0}, 36.0),
-    ("processes of one core", {0: 60.0, 1: 50.0}, 50.0),
-    ("processes that hand over more slowly than they make", {0: 9000.0, 1: 4000.0, 2: 5000.0}, 0.0),
-    ("threads that share the work", {1: 60.0, 8: 400.0}, 50.0),
-    ("threads that one waits for", {1: 60.0, 2: 61.0}, 0.0),
-    ("one thread of one core", {1: 60.0}, 0.0),
-    ("the training's own process", {0: 60.0}, 0.0),
-]
+GROWING: list[tuple[str, dict[int, float], float]] = BESIDE["growing"]
 
 
 @pytest.mark.parametrize(("kind", "rates_of_workers", "core_rate"), GROWING, ids=[one[0] for one in GROWING])

@@ -3,10 +3,13 @@
 from types import SimpleNamespace
 
 import pytest
+from beside import beside
 
 from whichdevice.study.planning import slurm
 from whichdevice.study.planning.slurm import never_starts, node_cores, parse_partitions
 from whichdevice.study.planning.study_plan import plan_study
+
+BESIDE = beside(__file__)
 
 SINFO = """cpu*|2|4000|1:00:00|idle
 cpu*|4|8000|1:00:00|mixed
@@ -24,18 +27,7 @@ def test_a_run_takes_the_cores_that_every_node_of_its_partition_has():
     assert node_cores((), "gpu") is None
 
 
-@pytest.mark.parametrize(
-    ("asked", "why"),
-    [
-        ({"cpus_per_task": 8}, "it asks for 8 cores (cpus_per_task), and partition cpu has at most 4"),
-        ({"mem_mb": 9000}, "it asks for 9000 MB of memory (mem_mb), and partition cpu has at most 8000"),
-        ({"runtime": 61}, "it asks for 61 minutes (runtime), and partition cpu has at most 60"),
-        ({"slurm_partition": "gpu", "runtime": 2881}, "it asks for 2881 minutes (runtime), and partition gpu has at"),
-        ({"slurm_partition": "gqu"}, "partition gqu has no node that takes jobs; there are cpu, gpu, tpu"),
-        ({"cpus_per_task": 4, "mem_mb": 8000, "runtime": 60, "gres": "gpu:1"}, None),
-        ({"slurm_partition": "tpu", "cpus_per_task": None, "runtime": 10**6}, None),
-    ],
-)
+@pytest.mark.parametrize(("asked", "why"), BESIDE["what no node has can never start"])
 def test_what_no_node_has_can_never_start(asked, why):
     found = never_starts(KNOWN, asked)
     assert found is None if why is None else found.startswith(why)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import synthetic
+from beside import beside
 
 from whichdevice.base.errors import StudyError
 from whichdevice.base.parts import without_paths
@@ -17,6 +18,8 @@ from whichdevice.study.tables.base import table
 from whichdevice.study.tables.make import TABLES
 from whichdevice.study.tables.runs import run_row
 from whichdevice.study.tables.summary import summary_table
+
+BESIDE = beside(__file__)
 
 STUDY = synthetic.small_study()
 RUN, OTHER = study_runs(STUDY)[:2]
@@ -41,23 +44,7 @@ def content(**changes) -> bytes:
     return synthetic.record_of(STUDY, RUN_FOREIGN).model_copy(update=changes).model_dump_json().encode()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "record.json", "runs/../mnist_cnn/tensorflow-float32-b256/r1/record.json",
-        "runs/cpu/../tensorflow-float32-b256/r1/record.json",
-        "runs/.cpu/mnist_cnn/tensorflow-float32-b256/r1/record.json",
-        "runs/c<pu>/mnist_cnn/tensorflow-float32-b256/r1/record.json",
-        f"runs/{'c' * 65}/mnist_cnn/tensorflow-float32-b256/r1/record.json",
-        "runs/cpu/mnist_cnn/tensorflow-float32-b0256/r1/record.json",
-        "runs/cpu/mnist_cnn/tensorflow-float32-b256-loop=fit/r1/record.json",
-        "runs/cpu/mnist_cnn/tensorflow-float32-b256-fraction=x/r1/record.json",
-        "runs/cpu/mnist_cnn/tensorflow-float32-b256/r0/record.json",
-        "runs/cpu/mnist_cnn/tensorflow-float32-b256/r1/other.json",
-        "runs/cpu\n/mnist_cnn/tensorflow-float32-b256/r1/record.json",
-        "runs/cpu/mnist_cnn/tensorflow-float32-b256\n/r1/record.json",
-    ],
-)
+@pytest.mark.parametrize("name", BESIDE["a path that is not exactly a runs is none"])
 def test_a_path_that_is_not_exactly_a_runs_is_none(name):
     assert foreign_run(name) is None
 
@@ -99,18 +86,7 @@ def test_same_machine(changes, same):
     assert same_machine(ONE, ONE.model_copy(update=changes)) is same
 
 
-@pytest.mark.parametrize(
-    ("said", "kept"),
-    [
-        ("Failed to open /home/NAME/.venv/lib/libtpu.so: no such file", "Failed to open .../libtpu.so: no such file"),
-        ("--xla_gpu_cuda_data_dir=/home/NAME/cuda --xla_x=1", "--xla_gpu_cuda_data_dir=.../cuda --xla_x=1"),
-        ("FileNotFoundError: '/tmp/a/model.py'", "FileNotFoundError: '.../model.py'"),
-        (
-            "see docs/devices.md, 3/4 of them; https://host/a/b stays",
-            "see docs/devices.md, 3/4 of them; https://host/a/b stays",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("said", "kept"), BESIDE["a path keeps its last part"])
 def test_a_path_keeps_its_last_part(said, kept):
     assert without_paths(said) == kept
 

@@ -9,24 +9,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from beside import beside
 
 from whichdevice.base.errors import StudyError
 from whichdevice.study.remote.transfer import Place, download, open_place, upload
 
+BESIDE = beside(__file__)
+
 FileOf = Callable[..., Path]
-MOVE = """
-import sys
-from pathlib import Path
-from whichdevice.study.remote.transfer import open_place
-from whichdevice.study.remote.transfer import download, upload
-way, address, path = sys.argv[1:]
-place = open_place(address)
-print("begins", flush=True)
-if way == "up":
-    upload(place, {"x.npy": Path(path)})
-else:
-    download(place, {"x.npy": Path(path)}, place.listing())
-"""
+MOVE = BESIDE["move"]
 
 
 def test_a_second_run_moves_nothing_and_a_changed_file_goes_alone(place, file_of, tmp_path, monkeypatch) -> None:

@@ -33,17 +33,6 @@ def rows_of(axis: str, study: Study, speed: Callable[[Run], float | None]) -> pd
     return found[found["axis"] == axis]
 
 
-def test_every_two_devices_are_compared_the_cpu_first() -> None:
-    study = study_of({"fast": Device(kind="gpu"), "slow": Device(kind="gpu"), "cpu": Device(kind="cpu")})
-    rows = rows_of(DEVICE, study, lambda run: {"cpu": 1.0, "slow": 5.0, "fast": 10.0}[run.cell.device])
-    assert {(row.baseline, row.compared): row.ratio for row in rows.itertuples()} == {
-        ("cpu", "fast"): pytest.approx(10, rel=1e-3),
-        ("cpu", "slow"): pytest.approx(5, rel=1e-3),
-        ("fast", "slow"): pytest.approx(0.5),
-    }
-    assert set(rows["n"]) == {3} and set(rows["setting"]) == {"one machine, one session"}
-
-
 def test_devices_of_two_machines_are_compared_as_any_others_and_it_is_said() -> None:
     study = study_of()
     runs = synthetic.runs_table(study, lambda run: {"cpu": 1.0, "gpu": 9.0}[run.cell.device] * JITTER[run.repeat])
@@ -80,17 +69,6 @@ def test_two_models_of_one_name_are_never_compared() -> None:
     runs = synthetic.runs_table(study, lambda run: {"cpu": 100.0, "gpu": 900.0}[run.cell.device])
     assert len(comparisons_table(runs, study)) == 2
     assert comparisons_table(runs.assign(parameters=runs["parameters"].where(runs["kind"] == "cpu", 7)), study).empty
-
-
-def test_settings_are_compared_with_the_usual_one_and_sizes_with_the_smallest() -> None:
-    study = study_of({"cpu": Device(kind="cpu")}, backend=["torch", "jax", "tensorflow"], batch_size=[64, 256, 1024])
-    speeds = {"torch": 1.0, "jax": 2.0, "tensorflow": 3.0}
-    for axis, expected in (
-        ("backend", {("tensorflow", "torch"), ("tensorflow", "jax")}),
-        ("batch_size", {("64", "256"), ("64", "1024")}),
-    ):
-        rows = rows_of(axis, study, lambda run: speeds[run.cell.backend])
-        assert set(zip(rows["baseline"], rows["compared"], strict=True)) == expected
 
 
 def test_all_comparisons_along_one_axis_are_one_family() -> None:

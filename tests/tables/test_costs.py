@@ -42,13 +42,6 @@ def costs_of(study: Study, *change: Callable[[Run, Record], Record]) -> pd.DataF
     return found[found["batch_size"] == 1024].set_index("device")
 
 
-def test_money_is_time_at_the_price_of_the_whole_device() -> None:
-    costs = costs_of(study_of(cpu=Device(kind="cpu", usd_per_hour=0.36), gpu=Device(kind="gpu", usd_per_hour=7.2)))
-    assert costs.loc["cpu", "usd_per_million"] == pytest.approx(0.36 / 3600 * 1e6 / 1000)
-    assert costs.loc["gpu", "usd_per_million"] == pytest.approx(7.2 / 3600 * 1e6 / 20_000)
-    assert costs.loc["gpu", "price"] == "config: devices.gpu.usd_per_hour"
-
-
 def test_what_the_meter_sees_between_windows_counts() -> None:
     def gaps(run: Run, record: Record) -> Record:
         metered(record)

@@ -5,6 +5,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import synthetic
+from beside import beside
 
 from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.measure.record import Record, Steady
@@ -13,6 +14,8 @@ from whichdevice.study.config.model import Device, Measure, Study, Workload
 from whichdevice.study.tables.hardware import sheet_peak, sheet_row, wrong_row
 from whichdevice.study.tables.limits import limits_table, roofline_table
 from whichdevice.study.tables.summary import summary_table
+
+BESIDE = beside(__file__)
 
 TFLOPS = {("matmul", 512): 0.1, ("matmul", 1024): 0.2, ("mnist_cnn", 256): 0.05}
 GBS = 20.0
@@ -85,31 +88,7 @@ def test_one_lucky_repeat_sets_no_peak_and_no_bandwidth() -> None:
     assert enough["peak_size"].item() == 1024
 
 
-@pytest.mark.parametrize(
-    ("name", "row"),
-    [
-        ("NVIDIA H200", "H200 SXM"),
-        ("Tesla T4", "T4"),
-        ("NVIDIA L4", "L4"),
-        ("NVIDIA L40S", "L40S"),
-        ("NVIDIA A100-SXM4-80GB", "A100 SXM 80GB"),
-        ("NVIDIA A100-SXM4-40GB", "A100 SXM 40GB"),
-        ("NVIDIA A100-SXM4-80GB MIG 3g.40gb", None),  # a slice has not the peaks of the whole
-        ("NVIDIA H100 80GB HBM3", "H100 SXM"),
-        ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", None),
-        ("Tesla V100-SXM2-16GB", "V100 SXM2"),
-        ("Tesla V100-SXM2-32GB", "V100 SXM2 32GB"),
-        ("NVIDIA A10G", "A10G"),
-        ("NVIDIA GH200 480GB", "GH200 96GB"),
-        ("NVIDIA GB200", "GB200"),
-        ("Tesla P100-SXM2-16GB", "P100 SXM2"),
-        ("Tesla K80", "K80 (one GK210)"),
-        ("TPU v5 lite", "TPU v5e"),
-        ("AMD EPYC 7763 64-Core Processor", "EPYC 7763"),
-        ("Intel(R) Xeon(R) Processor", None),
-        (None, None),
-    ],
-)
+@pytest.mark.parametrize(("name", "row"), BESIDE["a device finds its sheet by name or has none"])
 def test_a_device_finds_its_sheet_by_name_or_has_none(name: str | None, row: str | None) -> None:
     assert sheet_row("cpu", name, synthetic.small_study(), hardware_rows()) == row
 
@@ -125,17 +104,7 @@ def test_a_device_that_calls_itself_as_another_row_has_no_sheet_and_it_is_said_w
 
 @pytest.mark.parametrize(
     ("row", "product", "replicas", "cores", "tflops", "gbs"),
-    [
-        ("H200 SXM", "float32", 1, None, 67, 4800),
-        ("H200 SXM", "tf32", 2, None, 989, 9600),
-        ("H200 SXM", "bfloat16", 1, None, 989, 4800),
-        ("T4", "bfloat16", 1, None, None, 320),  # it has none
-        ("TPU v2", "bfloat16", 8, None, 184, 2864),  # four chips of two cores
-        ("TPU v2", "bfloat16", 1, None, 23, 358),  # one of two cores
-        ("EPYC 7763", "float32", 1, 2, 5.018 / 32, 204.8),  # two of 64 cores
-        ("EPYC 7763", "float32", 1, 128, 2 * 5.018, 2 * 204.8),  # two sockets
-        ("EPYC 7763", "float32", 1, None, None, 204.8),  # nobody knows how many
-    ],
+    BESIDE["a sheet counts chips and of a processor the cores used"]
 )
 def test_a_sheet_counts_chips_and_of_a_processor_the_cores_used(row, product, replicas, cores, tflops, gbs) -> None:
     found = sheet_peak(row, product, replicas, cores, hardware_rows())

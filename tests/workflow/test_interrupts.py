@@ -13,37 +13,19 @@ from typing import Any
 
 import psutil
 import pytest
+from beside import beside
 from workflow.conftest import Outcome, Project
 
 from whichdevice.study.records.store import read_record
 
+BESIDE = beside(__file__)
+
 pytestmark = pytest.mark.slow
 
 WAIT = 600  # seconds: another measurement on this host may have to end first
-STUDY = {
-    "study": "stopped",
-    "devices": {"cpu": {"kind": "cpu"}},
-    "measure": {"seconds": 0.1, "min_steps": 2, "repeats": 2, "timeout": 900, "retry_seconds": 0},
-    "workloads": {"held": {"module": "held.py", "backend": "jax"}},
-}
+STUDY = BESIDE["study"]
 # Its first run ends, each later one goes on until it is released.
-HELD = """
-import time
-from pathlib import Path
-from whichdevice.models.workloads.base import Recipe
-from whichdevice.models.workloads.matmul import Matmul
-
-class Held(Matmul):
-    recipe = Recipe("a test", 32)
-
-    def operands(self, random):
-        first = not Path("began").exists()
-        Path("began").touch()
-        while not first and not Path("released").exists():
-            Path("holding").touch()
-            time.sleep(0.05)
-        return super().operands(random)
-"""
+HELD = BESIDE["held"]
 
 
 @dataclass

@@ -66,7 +66,7 @@ def trend_test(values: np.ndarray) -> tuple[float, float]:
     signs = np.sign(values[last] - values[first])
     slope = float(np.median((values[last] - values[first]) / (last - first)))
     _, equal = np.unique(values, return_counts=True)
-    if equal.max() > 1:
+    if np.max(equal) > 1:
         ties = float((equal * (equal - 1) * (2 * equal + 5)).sum())
         variance = (n * (n - 1) * (2 * n + 5) - ties) / 18
         return math.erfc(abs(float(signs.sum())) / math.sqrt(2 * variance)) if variance else 1.0, slope

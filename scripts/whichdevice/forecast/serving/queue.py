@@ -236,7 +236,7 @@ class _Servers:
 
     def _give_first_tokens(self, prompts: Counts) -> None:
         """Note the first tokens of the prompts that were read, which are in flight from now on."""
-        for place in range(int(prompts.max())):
+        for place in range(int(np.max(prompts))):
             row = np.flatnonzero(prompts > place)
             request = self.following[row] + place
             self.first[row, request], self.first_iteration[row, request] = self.now[row], self.iteration[row]
@@ -260,7 +260,7 @@ class _Servers:
 
     def _arrive(self, count: Counts) -> None:
         """Let so many requests come now in each row, as long as there are some."""
-        for place in range(int(count.max())):
+        for place in range(int(np.max(count))):
             row = np.flatnonzero((count > place) & (self.arrived + place < self.number))
             self.arrival[row, self.arrived[row] + place] = self.now[row]
         self.arrived = np.minimum(self.arrived + count, self.number)

@@ -114,7 +114,7 @@ def _best_stream(streams: pd.DataFrame) -> pd.Series | None:
 def _best(cells: pd.DataFrame, column: str) -> pd.Series | None:
     cells = cells[cells[column].notna()]
     cells = cells[enough_repeats(cells["n_timed"])]
-    return None if cells.empty else cells.iloc[int(cells[column].to_numpy(float).argmax())]
+    return None if cells.empty else cells.iloc[int(np.argmax(cells[column].to_numpy(float)))]
 
 
 def _number(best: pd.Series) -> dict[str, Any]:
