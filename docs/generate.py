@@ -328,8 +328,8 @@ def targets() -> str:
         raise ValueError(f"rules and docs/generate.py differ: {', '.join(sorted(unknown))}")
     return (
         "# Targets\n\n`whichdevice study TARGET` and `snakemake --cores 1 TARGET` do the same work; the first "
-        "one shows its progress on one line. A measured run uses every core, whatever `--cores` says: nothing else "
-        "runs beside it.\n\n"
+        "one shows its progress on one line. A measured run uses every core, whatever `--cores` says, and runs "
+        "alone.\n\n"
         + grid(["target", "makes"], [[f"`{name}`", text] for name, text in TARGETS.items()])
         + "\nMeasure a device again: `whichdevice study cpu -- --forcerun measure`. "
         "Only what failed: add `--config retry=failed`.\n"
@@ -455,8 +455,8 @@ def record() -> str:
     text = (
         "# The record of a run\n\n`results/<study>/runs/<device>/<workload>/<cell>/r<repeat>/<key>/record.json`. "
         "One run is one process and leaves one record, whatever becomes of it. The key is a hash of the request, the "
-        "code and the data. Times are seconds, memory is bytes, rates are per second. A record holds no user name, no "
-        "host name and no absolute path.\n"
+        "code and the data. Times are seconds, memory is bytes, rates are per second. A record holds no user name, "
+        "host name or absolute path.\n"
     )
     seen: list[type[Part]] = []
     waiting: list[type[Part]] = [Record]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from outputs import COMMANDS, PROJECT
 
-from whichdevice.apps.explorer.page import write_page
+from whichdevice.apps.explorer.answers import write_page
 
 IMAGES = Path(__file__).resolve().parent / "images"
 WIDE, HIGH = 1280, 860

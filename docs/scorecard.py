@@ -81,14 +81,14 @@ def _decided() -> list[str]:
 
     return [
         f"- At random prices, a GPU picked by forecasts is within 3 % of the cheapest in {scored(markets)} of "
-        f"{markets['comparisons']:,} published comparisons; in brackets what it costs too much on average. By peak a "
-        f"dollar that is {scored(markets, 'peak')}, by bandwidth a dollar {scored(markets, 'bandwidth')}, by one "
+        f"{markets['comparisons']:,} published comparisons. In brackets is what it costs too much on average. By peak "
+        f"a dollar that is {scored(markets, 'peak')}, by bandwidth a dollar {scored(markets, 'bandwidth')}, by one "
         f"fitted speed a card {scored(markets, 'speed')}.",
         "- The fit had not seen the model; it had seen the GPUs. Where it has seen neither model, chip nor author: "
         f"{scored(strangers)}. In the {trained['comparisons']} comparisons of trainings: {scored(trained)}.",
-        "- A pick is called sure where its chance to be within 5 % of the best is 90 % or more: "
-        f"{_share(markets['words']['sure'][0])} of picks at random prices, of which "
-        f"{_share(markets['words']['sure'][1])} are. Where prices are off by 20 % it is {_share(off[0])} with their "
+        "- A pick is called sure where its chance to be within 5 % of the best is 90 % or more. At random prices "
+        f"{_share(markets['words']['sure'][0])} of picks are called so, and {_share(markets['words']['sure'][1])} of "
+        f"these are within it. Where prices are off by 20 % it is {_share(off[0])} with their "
         f"spread, {_share(off[1])} without.",
     ]
 
@@ -101,8 +101,8 @@ def _decided_in_short() -> str:
     right = {rule: _share(share) for rule, share in markets["right"].items()}
     return (
         f"At random prices, a GPU picked by forecasts is within 3 % of the cheapest in {right['product']} of "
-        f"{markets['comparisons']:,} published comparisons of unseen models; by peak a dollar in {right['peak']}, by "
-        f"bandwidth a dollar {right['bandwidth']}, by one fitted speed a card {right['speed']}. Of unseen models, "
+        f"{markets['comparisons']:,} published comparisons of unseen models. By peak a dollar it is {right['peak']}, "
+        f"by bandwidth a dollar {right['bandwidth']}, by one fitted speed a card {right['speed']}. Of unseen models, "
         f"chips and authors: {_share(strangers['right']['product'])}."
     )
 
@@ -150,7 +150,7 @@ def _gpu_or_tpu() -> str:
     time, cost = json.loads((FOLDER / "kinds.json").read_text(encoding="utf-8")).values()
     right, peak = ([_share(its["right"][rule]) for its in (time, cost)] for rule in ("product", "peak"))
     return (
-        f"**GPU or TPU**: in {time['comparisons']} published comparisons that have both (MLPerf, users' tables) the "
+        f"**GPU or TPU**: {time['comparisons']} published comparisons have both (MLPerf, users' tables). There the "
         f"pick is within 3 % of the fastest in {right[0]} and of the cheapest in {right[1]}. The highest peak is right "
         f"in {peak[0]}, the highest peak for a dollar in {peak[1]}. The worst pick is "
         f"{100 * time['regret_worst']:.0f} % slower or {100 * cost['regret_worst']:.0f} % dearer. "

@@ -162,7 +162,11 @@ def published_rows() -> list[Row]:
             work = work.scaled(batch / float(of_batch))
         framework, capability = SLOW_BUILD
         if line["framework"].startswith(framework) and hardware[line["device"]].compute_capability == capability:
-            work = work.with_slow_groups()
+            items = [
+                replace(item, kind="slow grouped convolution") if item.kind == "grouped convolution" else item
+                for item in work.items
+            ]
+            work = replace(work, items=tuple(items))
         rows.append(Row(line["source_group"], line["device"], seconds, batch, model, question, mode, work, peaks))
     document = read_gzip(TRACES)
     for source, _, number, software, device, batch, milliseconds, *bandwidth in document["rows"]:

@@ -246,9 +246,9 @@ def _page(rows: Sequence[Beside], missed: np.ndarray, habits: Habits) -> Iterato
     yield f"{len(set(groups))} sources, the step is traced, and forecast on its device in its number format."
     yield ""
     yield f"A lived step takes {habits.factor:.2f} times the clean one where its kernels take {KERNEL * 1e6:.0f} µs on "
-    yield f"the mean and it needs no images of files; {2**habits.kernel:.2f} times that where they take twice as long, "
-    yield f"as fewer are sent off; {_images(habits, 300):.2f} and {_images(habits, 1000):.2f} times that where each "
-    yield "device needs 300 and 1,000 images a second that are decoded from files."
+    yield "the mean and it needs no images of files. Where they take twice as long, fewer are sent off: "
+    yield f"{2**habits.kernel:.2f} times that. Where each device needs 300 or 1,000 images a second that are decoded "
+    yield f"from files: {_images(habits, 300):.2f} or {_images(habits, 1000):.2f} times that."
     yield ""
     scores = scored(reports, groups.tolist())
     yield from table(("each source left out", *SCORES), ([name, *score_cells(its)] for name, its in scores.items()))

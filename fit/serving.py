@@ -483,12 +483,13 @@ class FirstTokens:
             engines = Engines.of(servers, requests.tokens)
             full = engines.full_rate(requests)
             times = simulate(engines, np.ones(len(its)), requests, np.array([row.requests for row in its]))
+            first, token = np.nanmean(times.first, axis=1), np.nanmedian(times.next, axis=1)
             for place, row in enumerate(its):
                 rate = row.requests / ((row.first or 0.0) + row.answer * row.seconds)
                 if rate <= LOW * full[place]:
                     kept.append(row)
                     more = (row.waits, float(not row.warm))
-                    columns.append((times.mean_ttft[place], float(times.median_tpot[place]), *more))
+                    columns.append((first[place], float(token[place]), *more))
         table = np.array(columns)
         return cls(kept, *table[:, :2].T, table[:, 2:])
 

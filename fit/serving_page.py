@@ -121,8 +121,8 @@ def _full(every: Sequence[Row]) -> Iterator[str]:
             rate = float(Engines.of([row.server], requests.tokens).full_rate(requests)[0])
             logs.append(math.log(row.rate / (rate * row.answer)))
     its, bias = score(np.array(logs)), math.exp(float(np.median(logs)))
-    yield f"{len(logs)} of TensorRT-LLM's own figures, none of them fitted: the published rate is {bias:.2f} times the"
-    yield f"forecast at the median, the median error {percent(its['median_error'])}, and 80 % are within"
+    yield f"{len(logs)} of TensorRT-LLM's own figures, which are in no fit: the published rate is {bias:.2f} times the"
+    yield f"forecast at the median, the median error {percent(its['median_error'])}. 80 % are within"
     yield f"{times(its['within'])}."
 
 

@@ -149,7 +149,8 @@ def _hub_plan(name: str, how: str, precision: str) -> tuple[Plan, int | None]:
     chosen = Model.read(f"hf:{name}")
     given = TUNING.get(how, {})
     workload: Any = chosen.workload(Options(8, precision, 1.0, chosen.recipe.sequence_length, given=given))
-    return Plan(step_of(workload, workload.number_format(precision), "train")), workload.length
+    step = step_of(workload, workload.number_format(precision), "train")
+    return Plan(step, copies=workload.copies), workload.length
 
 
 def _passes(plan: Plan, library: str) -> Iterator[tuple[str, Any]]:
@@ -157,7 +158,7 @@ def _passes(plan: Plan, library: str) -> Iterator[tuple[str, Any]]:
     for changes in ((), (LIGHT,))[: 1 + is_hub]:
         for size in PASSES if is_hub else BATCHES[library]:
             step = plan.trace(size, changes)
-            memory = [_short(step.memory[part]) for part in MEMORY_PARTS]
+            memory = [_short(step.memory[part]) for part in MEMORY_PARTS if part in step.memory]
             yield f"{size}{'c' * bool(changes)}", [sums(step.work), memory, sums(of_trace(step.fused))]
 
 

@@ -6,11 +6,13 @@ A maintainer's act of half an hour: it needs PyTorch, transformers, JAX and Kera
 `whichdevice ask NAME` asks for; the file is written after each name.
 """
 
+import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import chdir
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from whichdevice.apps.commands.ask import targets_of, with_more_gpus
 from whichdevice.apps.explorer.steps import known_models
@@ -19,7 +21,7 @@ from whichdevice.apps.questions.question import Question
 from whichdevice.decide import Wants
 from whichdevice.forecast.count.kept import StepCount, counted_step
 from whichdevice.forecast.count.process import count_step
-from whichdevice.forecast.known import write_known
+from whichdevice.forecast.known import FILE, member
 from whichdevice.forecast.products import CompiledRecord, ProgramRequest
 from whichdevice.forecast.targets import software_of
 from whichdevice.models.address import built_in_names
@@ -75,6 +77,25 @@ def traced(question: Question) -> Iterator[CompiledRecord]:
     for record in records:
         facts = record.facts and record.facts.model_copy(update={"host_time": None})
         yield record.model_copy(update={"facts": facts, "code_hash": ""})
+
+
+def write_known(
+    module: str, records: Iterable[CompiledRecord], counts: Iterable[tuple[ProgramRequest, StepCount]]
+) -> None:
+    """Replace what is kept of a name, and of no other."""
+    texts: dict[str, bytes] = {}
+    if FILE.is_file():
+        with ZipFile(FILE) as file:
+            texts = {name: file.read(name) for name in file.namelist()}
+    kept = {
+        "records": [record.model_dump(mode="json", exclude_defaults=True) for record in records],
+        "counts": [(counted_step(asked), count.model_dump(mode="json", exclude_defaults=True))
+                   for asked, count in counts],
+    }  # fmt: skip
+    texts[member(module)] = json.dumps(kept, separators=(",", ":")).encode()
+    with ZipFile(FILE, "w", ZIP_DEFLATED) as file:
+        for name in sorted(texts):  # without dates: the same steps are the same file
+            file.writestr(ZipInfo(name), texts[name], ZIP_DEFLATED, 9)
 
 
 if __name__ == "__main__":

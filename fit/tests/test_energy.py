@@ -7,7 +7,8 @@ import pytest
 from fit.energy import KEYS, Run, left_out, runs
 from fit.scores import Z80
 
-from whichdevice.decide.energy import board_share, constants
+from whichdevice.base.files import json_of
+from whichdevice.decide.energy import POWER_CONSTANTS, board_share
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +23,7 @@ def test_what_is_left_out_is_forecast_better_than_by_the_naive_rule(
     errors, naive = left_out(measured, KEYS[what])
     off = np.abs(np.expm1(errors))
     assert len(measured) >= 1000 and float(np.median(off)) <= median
-    assert 0.75 <= np.mean(np.abs(errors) <= Z80 * constants()["log_sd"]) <= 0.90
+    assert 0.75 <= np.mean(np.abs(errors) <= Z80 * json_of(POWER_CONSTANTS)["log_sd"]) <= 0.90
     assert np.median(off) < np.median(np.abs(np.expm1(naive)))
 
 

@@ -5,7 +5,8 @@ import pytest
 from fit.generators import FITTED, Row, left_out, missed, published
 from fit.scores import score
 
-from whichdevice.forecast.serving.generators import read_generators
+from whichdevice.base.files import json_of
+from whichdevice.forecast.serving.generators import GENERATOR_CONSTANTS
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +19,7 @@ def test_the_constants_are_of_these_rows(rows: list[Row]) -> None:
     """They forecast the times that they were fitted to."""
     fitted = [row for row in rows if row.source == FITTED]
     assert len(fitted) > 60
-    assert score(missed(fitted, read_generators()["factors"]))["median_error"] < 0.12
+    assert score(missed(fitted, json_of(GENERATOR_CONSTANTS)["factors"]))["median_error"] < 0.12
 
 
 def test_a_device_left_out_of_the_fit_is_met_within_a_tenth(rows: list[Row]) -> None:
@@ -31,5 +32,5 @@ def test_times_of_others_are_mostly_within_a_tenth(rows: list[Row]) -> None:
     """Stable Diffusion, FLUX, SANA, CogVideoX and Wan, most on chips of which no time was fitted."""
     others = [row for row in rows if row.source != FITTED]
     assert {row.one.model.name.partition("/")[0] for row in others} >= {"Wan-AI", "black-forest-labs"}
-    logs = np.abs(missed(others, read_generators()["factors"]))
+    logs = np.abs(missed(others, json_of(GENERATOR_CONSTANTS)["factors"]))
     assert np.median(logs) < np.log(1.1) and logs.max() < np.log(1.5)

@@ -16,7 +16,7 @@ from whichdevice.base.errors import StudyError, did_you_mean, one_line
 from whichdevice.base.plugins import defining
 
 WAYS_TO_ASK = """Which device for this work? Three ways to ask:
-  whichdevice ask train.py                    a training script: it runs until its training starts, nothing trains
+  whichdevice ask train.py                    a training script: it runs until its training starts
   whichdevice ask hf:Qwen/Qwen2.5-7B          a model of Hugging Face by its name; nothing is downloaded
   whichdevice ask resnet50 --no-measuring     a well-known model, from forecasts alone
 All commands: whichdevice --help"""

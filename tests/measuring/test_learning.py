@@ -120,8 +120,7 @@ class Clocked(Scripted):
         super().__init__(losses)
         self.now = 0.0
         clock = SimpleNamespace(perf_counter=lambda: self.now)
-        for module in ("training_run", "learning_curve"):
-            monkeypatch.setattr(f"whichdevice.measure.{module}.time", clock)
+        monkeypatch.setattr("whichdevice.measure.training_run.time", clock)
 
     def run(self, batches: np.ndarray) -> Means:
         self.now += len(batches)

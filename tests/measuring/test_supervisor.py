@@ -58,8 +58,16 @@ def test_a_killed_run_is_out_of_memory_where_the_kernel_counted_a_kill(run, monk
 
 def test_a_killed_run_is_out_of_memory_where_it_held_nearly_all_of_it(run, monkeypatch):
     monkeypatch.setattr(supervisor, "available_memory", lambda: 50e6)
-    finish, _ = run("held = b'1' * 45_000_000; os.kill(os.getpid(), 9)")
+    finish, _ = run("held = b'1' * 45_000_000; time.sleep(0.3); os.kill(os.getpid(), 9)")
     assert (finish.status, finish.killed) == ("out_of_memory", False)
+
+
+@pytest.mark.needs("linux")
+@pytest.mark.parametrize(("own", "held"), [(100e6, 500e6), (400e6, 100e6)], ids=["more", "less"])
+def test_the_peak_of_a_process_that_died_is_its_own(run, own, held):
+    mine = b"1" * int(own)  # what this process holds is no part of it
+    finish, _ = run(f"held = b'1' * {int(held)}; time.sleep(0.3); os._exit(3)")
+    assert finish.status == "failed" and held < finish.peak_memory < held + 100e6 and mine
 
 
 def test_a_run_killed_by_somebody_was_killed_from_outside(run):

@@ -112,16 +112,37 @@ class Device:
     ruled_out: str | None  # why it is no choice, in words
 
 
-class Asked:
-    """The answer: shown by a notebook with its chart, by `print` as text."""
+class Shown:
+    """An answer that `print` shows as text; each device of it is made by `known`."""
 
-    def __init__(self, answer: Answer) -> None:
-        self.answer = answer
+    def __init__(self, answer: Any, known: Callable[[Any], Any]) -> None:
+        self.answer, self._known = answer, known
 
     @property
-    def best(self) -> Device | None:
-        """The pick."""
-        return None if self.answer.pick is None else _known(self.answer.pick)
+    def best(self) -> Any:
+        """The pick; None where there is none, which `print` explains."""
+        return None if self.answer.pick is None else self._known(self.answer.pick)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return a row for each option, the pick first."""
+        import pandas as pd
+
+        return pd.DataFrame([asdict(self._known(option)) for option in self.answer.options]).set_index("device")
+
+    def __repr__(self) -> str:
+        from whichdevice.decide.words import text
+
+        return "\n".join(text(self.answer))
+
+
+class Asked(Shown):
+    """The answer: shown by a notebook with its chart, by `print` as text."""
+
+    best: Device | None
+    answer: Answer
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(answer, _known)
 
     @property
     def cheapest(self) -> Device | None:
@@ -138,12 +159,6 @@ class Asked:
         """The chance that no choice is better than the pick."""
         return None if self.answer.pick is None else self.answer.pick.sure
 
-    def to_frame(self) -> "pd.DataFrame":
-        """A row for each device, the pick first."""
-        import pandas as pd
-
-        return pd.DataFrame([asdict(_known(option)) for option in self.answer.options]).set_index("device")
-
     def __getitem__(self, device: str) -> Device:
         """Return the device of this name."""
         names = [option.device for option in self.answer.options]
@@ -151,13 +166,8 @@ class Asked:
             raise KeyError(f"{device}: not asked about; there are {', '.join(names)}")
         return _known(self.answer.options[names.index(device)])
 
-    def __repr__(self) -> str:
-        from whichdevice.decide.words import text
-
-        return "\n".join(text(self.answer))
-
     def _repr_html_(self) -> str:
-        """The page in a frame of its own, in which its script runs."""
+        """Return the page in a frame, in which its script runs."""
         from whichdevice.study.report.page import page
         from whichdevice.study.report.verdict import answer_parts
 
@@ -165,7 +175,7 @@ class Asked:
 
 
 def _frame(page: str, name: str) -> str:
-    """A page in a frame of its own."""
+    """Return a page in a frame."""
     return f'<iframe srcdoc="{html.escape(page)}" width="100%" height="900" style="border:0" title="{name}"></iframe>'
 
 
@@ -244,27 +254,14 @@ class ServingDevice:
     usd_million: float | None
 
 
-class Served:
+class Served(Shown):
     """The answer about serving: shown by a notebook as its page, by `print` as text."""
 
+    best: ServingDevice | None
+    answer: Serving
+
     def __init__(self, answer: Serving) -> None:
-        self.answer = answer
-
-    @property
-    def best(self) -> ServingDevice | None:
-        """The pick; None where nothing holds the targets, which `print` explains."""
-        return None if self.answer.pick is None else _serving_device(self.answer.pick)
-
-    def to_frame(self) -> "pd.DataFrame":
-        """A row for each device in each number, the pick first."""
-        import pandas as pd
-
-        return pd.DataFrame([asdict(_serving_device(option)) for option in self.answer.options]).set_index("device")
-
-    def __repr__(self) -> str:
-        from whichdevice.decide.words import text
-
-        return "\n".join(text(self.answer))
+        super().__init__(answer, _serving_device)
 
     def _repr_html_(self) -> str:
         from whichdevice.decide.words import page_parts
@@ -287,10 +284,10 @@ def serve(
     devices: Sequence[str] | None = None,
     prices: Mapping[str, float] = {},
 ) -> Served:
-    """Which machine serves a model of Hugging Face so many requests a second, or one user.
+    """Return which machine serves a model of Hugging Face so many requests a second, or one user.
 
-    Of a language model `tokens` are those of a prompt and of its answer, `ttft` and `tpot` the seconds to the first
-    token and from token to token that must hold. A model that makes images or videos has `latency`, the seconds to one.
+    A language model has `tokens` of a prompt and of its answer, and `ttft` and `tpot`, the seconds to the first token
+    and from token to token that must hold. A model that makes images or videos has `latency`, the seconds to one.
     `prices` is what an hour of a device costs you. Raises StudyError in one line.
     """
     given = {
@@ -425,10 +422,10 @@ def _pickled(value: Any) -> bytes:
 
 def _data(x: Any, y: Any, batch: int) -> tuple[Any, ...]:
     """Arrays of at most MOST_EXAMPLES, at least two batches: as many as there are, again and again."""
-    given = _plain(x) if y is None else (_plain(x), _plain(y))
-    count = len(next(_arrays(given)))
+    examples = _plain(x) if y is None else (_plain(x), _plain(y))
+    count = len(next(_arrays(examples)))
     rows = np.arange(min(max(count, 2 * batch), max(MOST_EXAMPLES, 2 * batch))) % count
-    return _mapped(lambda array: array[rows], given)
+    return _mapped(lambda array: array[rows], examples)
 
 
 def _plain(tree: Any) -> Any:

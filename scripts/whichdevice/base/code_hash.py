@@ -66,7 +66,7 @@ def imported_names(tree: ast.Module, inside: str) -> Iterator[str]:
 
 
 def imported_packages(nodes: Iterable[ast.AST]) -> set[str]:
-    """Return the first names of the modules that statements import, without those of their own package."""
+    """Return the first names of the modules that statements import, without relative imports."""
     packages = set[str]()
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -84,8 +84,8 @@ def code_hash(*modules: str, files: Iterable[Path] = (), package: Path = PACKAGE
     module that is not in the package, StudyError for a file that cannot be read.
     """
     parts = sorted(code_parts(*modules, files=files, package=package).items())
-    whole = "\n".join(f"{name} {digest}" for name, digest in parts)
-    return hashlib.sha256(whole.encode()).hexdigest()[:HASH_LENGTH]
+    digests = "\n".join(f"{name} {digest}" for name, digest in parts)
+    return hashlib.sha256(digests.encode()).hexdigest()[:HASH_LENGTH]
 
 
 def content_key(*parts: object) -> str:

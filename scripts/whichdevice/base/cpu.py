@@ -148,14 +148,14 @@ def threads_by_turn(numbers: Iterable[int], processors: Path = PROCESSORS) -> li
     Where the system lists no cores, each logical processor is taken for one.
     """
     turns: list[list[int]] = []
-    taken: Counter[tuple[str, str]] = Counter()
+    used: Counter[tuple[str, str]] = Counter()
     for number in numbers:
         package, core = _core(number, processors)
         place = (package, core or f"cpu{number}")
-        if taken[place] == len(turns):
+        if used[place] == len(turns):
             turns.append([])
-        turns[taken[place]].append(number)
-        taken[place] += 1
+        turns[used[place]].append(number)
+        used[place] += 1
     return turns
 
 

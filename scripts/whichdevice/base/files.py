@@ -2,10 +2,13 @@
 
 import csv
 import hashlib
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 VARIABLE = "PYTHONPATH"
 HERE = Path(__file__).parents[1]
@@ -13,7 +16,7 @@ INSTALLED = HERE / "workflow"  # Snakefile, rules, scripts, profiles, config and
 WORKFLOW = INSTALLED if INSTALLED.is_dir() else HERE.parents[1]
 CONFIG = WORKFLOW / "config"
 
-# glibc returns an array of 4 MB or more when it is freed. Otherwise it raises that bound by itself, and small arrays
+# glibc returns an array of 4 MB or more when it is freed. Otherwise it raises that bound step by step, and small arrays
 # between large ones keep them all: an evaluation by fake tensors took 15 GB. For processes that are not timed.
 RETURNED = {"MALLOC_MMAP_THRESHOLD_": str(2**22)}
 
@@ -67,6 +70,12 @@ def text_of(path: Path) -> str:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return ""
+
+
+@cache
+def json_of(path: Path) -> dict[str, Any]:
+    """Return what one of the package's own JSON files holds."""
+    return dict(json.loads(path.read_text(encoding="utf-8")))
 
 
 def csv_rows(path: Path) -> list[dict[str, str]]:

@@ -6,7 +6,7 @@ Limits of containers and schedulers are control groups of version 1 and 2, read 
 import resource
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -50,11 +50,13 @@ def available_memory(root: Path = ROOT) -> int:
 
 
 def peak_memory() -> int:
-    """The most that this process has held at once so far: by Linux without what its parent held, which rusage adds."""
-    with suppress(OSError, StopIteration):
-        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-        return int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]) * 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MAXRSS_UNIT
+    """Return the most that this process has held at once: by Linux without its parent's memory, which rusage adds."""
+    return peak_so_far() or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MAXRSS_UNIT
+
+
+def peak_so_far(process: int | str = "self") -> int:
+    """Return the most that a running process has held at once, by Linux; 0 where it has ended, and elsewhere."""
+    return 1024 * _read_count("VmHWM:", Path(f"/proc/{process}/status"))
 
 
 def most_to_compute(wanted: float, least: float = 0.0, root: Path = ROOT) -> float:
@@ -73,7 +75,7 @@ def memory_kills(root: Path = ROOT) -> int:
 
 @contextmanager
 def memory_within(limit: float | None) -> Iterator[None]:
-    """While it lasts, this process may take at most `limit` bytes more; None: no limit.
+    """Let this process take at most `limit` bytes more while it lasts; None: no limit.
 
     What asks for more fails as on a host without memory, and the run is `out_of_memory`. Without effect on macOS, whose
     kernel does not count.

@@ -76,9 +76,9 @@ LARGEST = {"µs": (1e-3, 1e-6), "ms": (1, 1e-3), "s": (90, 1), "min": (90 * 60, 
 
 
 def time_words(seconds: float, rough: bool = False, like: float | None = None) -> str:
-    """A time for a person, in two digits: `20 s`, `25 min`, `3.4 h`, `47 h`, `11 days`; rough ones say `about`.
+    """Return a time for a person, in two digits: `20 s`, `25 min`, `3.4 h`, `47 h`, `11 days`; rough ones say `about`.
 
-    The unit is that of `like`, if given.
+    The unit suits `like`, if given.
     """
     for unit, (limit, one) in (LARGEST | {"days": (730 * 86400, 86400)}).items():
         if (seconds if like is None else like) < limit:

@@ -49,9 +49,9 @@ def _files(folder: Path) -> list[Path]:
 def _literals(arguments: str) -> dict[int | str, Any]:
     """The arguments that are literals: others, such as a table's columns, show when its file is imported."""
     call = next(node for node in ast.walk(parsed(f"_{arguments}")) if isinstance(node, ast.Call))
-    given: dict[int | str, ast.expr] = {part.arg: part.value for part in call.keywords if part.arg}
+    keywords: dict[int | str, ast.expr] = {part.arg: part.value for part in call.keywords if part.arg}
     literals: dict[int | str, Any] = {}
-    for name, value in [*enumerate(call.args), *given.items()]:
+    for name, value in [*enumerate(call.args), *keywords.items()]:
         with suppress(ValueError):
             literals[name] = ast.literal_eval(value)
     return literals

@@ -21,7 +21,7 @@ from typing import Any
 
 from whichdevice.base.cpu import is_full
 from whichdevice.base.files import package_first
-from whichdevice.base.memory import MAXRSS_UNIT, available_memory, memory_kills
+from whichdevice.base.memory import MAXRSS_UNIT, available_memory, memory_kills, peak_memory, peak_so_far
 
 OnMessage = Callable[[dict[str, Any]], None]
 # They would change what float32 means behind the framework's back.
@@ -47,7 +47,7 @@ def supervise_module(
 ) -> Finish:
     """Run `python -m module` of this package on a job, the text of a file that lasts as long as the process.
 
-    `options` are those of `supervise`.
+    `options` are passed on to `supervise`.
     """
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / "job.json"
@@ -139,11 +139,14 @@ def _wait(
     """Return whether it hung, its exit code (negative: signal) and its peak resident memory in bytes.
 
     Once it has said its last word it has `LEAVING_SECONDS` to go: a framework may hang where it is torn down. Code and
-    memory are None where it is still there `DYING_SECONDS` after it was killed.
+    memory are None where it is still there `DYING_SECONDS` after it was killed. The system counts what this process
+    held when the other began as held by that one, too: only a larger number is the other's.
     """
     next_minute = time.monotonic() + 60
     hung = leaving = False
+    peak = 0
     while True:
+        peak = max(peak, peak_so_far(process.pid))
         if last and not leaving:
             leaving, limit.until = True, min(limit.until, time.monotonic() + LEAVING_SECONDS)
         if time.monotonic() > next_minute:
@@ -153,7 +156,8 @@ def _wait(
         if pid:
             process.returncode = os.waitstatus_to_exitcode(status)
             _kill_group(process.pid)
-            return hung, process.returncode, usage.ru_maxrss * MAXRSS_UNIT
+            counted = usage.ru_maxrss * MAXRSS_UNIT
+            return hung, process.returncode, peak if peak and counted <= peak_memory() else counted
         if time.monotonic() > limit.until:
             if hung:
                 return hung, None, None
@@ -195,9 +199,9 @@ TAIL_BYTES = 2**14
 
 
 def end_from_inside(start: Callable[[], Finish], log: Path, *folders: Path) -> Finish:
-    """Start a process and return how it ended; one that somebody killed is started once more, a second kill fails.
+    """Start a process and return how it ended; one that somebody killed is started again, a second kill fails.
 
-    Raises OSError where it failed because a disk, such as that of `folders`, is full: its reason says so, or its log
+    Raises OSError where it failed because a disk, such as the one of `folders`, is full: its reason says so, or its log
     where a library crashes on it (HDF5 does), or nothing more fits there.
     """
     finish = start()

@@ -36,8 +36,8 @@ def answers(
 ) -> list[Answer]:
     """Return an answer for each piece of work of measured cells and forecasts; single operations come last.
 
-    `unmeasured` is the row of this machine where no cell is of it; `options` are those of each workload's file;
-    `fixed` is what does not change with the number of devices.
+    `unmeasured` is the row of this machine where no cell is of it; `options` has each workload's own; `fixed` is what
+    does not change with the number of devices.
     Raises StudyError where the size that is asked for does not suit the work.
     """
     wants = wants or Wants()
@@ -68,9 +68,9 @@ def training_size(work: AskedWork, model: Model | None) -> tuple[int | None, flo
     if recipe.steps_per_epoch:
         return recipe.epochs or 1, float(recipe.steps_per_epoch * recipe.batch_size)
     declared = model.declared
-    stated = None if declared is None else declared.dataset_examples or declared.examples
-    chosen = model.has_own_data or stated is not None
-    units = stated or work.epoch_units
+    own_examples = None if declared is None else declared.dataset_examples or declared.examples
+    chosen = model.has_own_data or own_examples is not None
+    units = own_examples or work.epoch_units
     if not chosen or not units or units < MIN_BATCHES * work.batch:
         return recipe.epochs or None, None
     return recipe.epochs or 1, float(units)
@@ -80,8 +80,8 @@ def _tokens(model: Model | None) -> int | None:
     """Tokens of an example, where the file's input is a sequence of whole numbers with a fixed length."""
     declared = None if model is None else model.declared
     inputs = [] if declared is None else named(declared.input, "input").values()
-    whole = [one for one in inputs if len(one.shape) == 1 and one.below and one.dtype.startswith(("int", "uint"))]
-    return max((one.shape[0] or 0 for one in whole), default=0) or None
+    sequences = [one for one in inputs if len(one.shape) == 1 and one.below and one.dtype.startswith(("int", "uint"))]
+    return max((one.shape[0] or 0 for one in sequences), default=0) or None
 
 
 def _of_script(work: AskedWork, model: Any) -> dict[str, Any]:

@@ -220,7 +220,7 @@ class Answer:
 
 
 def finite(value: Any) -> Any:
-    """Return plain data without what JSON lacks: None for a number that is not finite."""
+    """Return plain data for JSON, which has no infinite numbers: None in place of one."""
     if isinstance(value, dict):
         return {name: finite(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
@@ -258,16 +258,16 @@ def tokens_of_unit(work: AskedWork) -> float:
     return float(tokens) * TEXTS.get(work.unit, 1)
 
 
-def draws(rows: Sequence[Row], n: int = DRAWS, floors: np.ndarray | None = None) -> np.ndarray:
-    """Joint step times in seconds [rows, n], nan for a row without one; measured rows have an error of their own.
+def draws(rows: Sequence[Row], floors: np.ndarray | None = None) -> np.ndarray:
+    """Return joint step times in seconds [rows, DRAWS], nan for a row without one; measured rows have their own error.
 
-    No step takes less than the pipeline needs for its batch: `floors` [rows, n].
+    No step takes less than the pipeline needs for its batch: `floors` [rows, DRAWS].
     """
     timed = [place for place, row in enumerate(rows) if row.step_time]
     of_errors = [_of_errors(rows[place]) for place in timed]
-    times = np.full((len(rows), n), np.nan)
+    times = np.full((len(rows), DRAWS), np.nan)
     least = 0.0 if floors is None else floors[timed]
-    times[timed] = np.maximum(joint.draws(of_errors, n), least)
+    times[timed] = np.maximum(joint.draws(of_errors, DRAWS), least)
     return times
 
 
@@ -277,9 +277,9 @@ def _of_errors(row: Row) -> dict[str, Any]:
     return vars(row) | {"device_time": row.device_time or row.step_time, "software": software, "form": row.market}
 
 
-def floor_draws(work: AskedWork, rows: Sequence[Row], n: int = DRAWS) -> np.ndarray:
-    """Seconds [rows, n] that the pipeline takes for the batch of a step: machines that start slowly feed slowly."""
-    slow = joint.normal(n, 0, "start")
+def floor_draws(work: AskedWork, rows: Sequence[Row]) -> np.ndarray:
+    """Return seconds [rows, DRAWS] of the pipeline for a step's batch: machines that start slowly feed slowly."""
+    slow = joint.normal(DRAWS, 0, "start")
     return np.array([work.floor(row) * np.exp(work.floor_log_sd(row) * slow) for row in rows])
 
 
@@ -346,20 +346,20 @@ def lived_times(work: AskedWork, row: Row) -> float:
     )
 
 
-def price_draws(rows: Sequence[Row], n: int = DRAWS) -> np.ndarray:
-    """Joint prices of an hour in USD [rows, n], nan for a row without one; all rows are of the same market."""
-    prices = np.full((len(rows), n), np.nan)
-    market = joint.normal(n, 0, "market")
+def price_draws(rows: Sequence[Row]) -> np.ndarray:
+    """Return prices of an hour in USD [rows, DRAWS], nan for a row without one; all rows are of the same market."""
+    prices = np.full((len(rows), DRAWS), np.nan)
+    market = joint.normal(DRAWS, 0, "market")
     for place, row in enumerate(rows):
         if row.usd_per_hour is not None:
-            logs = row.usd_log_sd_shared * market + row.usd_log_sd_own * joint.normal(n, 0, "price", row.market)
+            logs = row.usd_log_sd_shared * market + row.usd_log_sd_own * joint.normal(DRAWS, 0, "price", row.market)
             prices[place] = row.usd_per_hour * np.exp(logs)
     return prices
 
 
-def start_draws(rows: Sequence[Row], n: int = DRAWS) -> np.ndarray:
-    """Seconds [rows, n] until the work begins: all install the same packages, so that all starts are slow together."""
-    normal = joint.normal(n, 0, "start")
+def start_draws(rows: Sequence[Row]) -> np.ndarray:
+    """Return seconds [rows, DRAWS] until the work begins; all install the same packages: starts are slow together."""
+    normal = joint.normal(DRAWS, 0, "start")
     return np.array([row.start_time * np.exp(row.start_log_sd * normal) for row in rows])
 
 
@@ -385,18 +385,18 @@ def turns(work: AskedWork, wants: Wants, amount: Amount) -> tuple[tuple[float, s
     """Return up to which number, counted as the amount is, which device is picked; the last one is for any number."""
 
     def picked(number: float) -> str:
-        found = decide(work, wants, replace(amount, units=amount.units * number / amount.number, count=number)).pick
-        return "" if found is None else found.device
+        pick = decide(work, wants, replace(amount, units=amount.units * number / amount.number, count=number)).pick
+        return "" if pick is None else pick.device
 
-    names, found = [picked(units) for units in AMOUNTS], []
+    names, limits = [picked(units) for units in AMOUNTS], []
     for low, high, name, later in zip(AMOUNTS, AMOUNTS[1:], names, names[1:], strict=False):
         if name == later:
             continue
         while high > TURN * low:
             middle = math.sqrt(low * high)
             low, high = (middle, high) if picked(middle) == name else (low, middle)
-        found.append((float(f"{low:.1g}"), name))
-    return (*found, (math.inf, names[-1]))
+        limits.append((float(f"{low:.1g}"), name))
+    return (*limits, (math.inf, names[-1]))
 
 
 @dataclass(frozen=True)
@@ -414,12 +414,12 @@ class Times:
 def simulate(work: AskedWork, wants: Wants, rows: Sequence[Row], amount: Amount) -> Times:
     """Return how long the work takes on each row, with what is lost to machines that go and to sessions that end."""
     floors, starts = floor_draws(work, rows), start_draws(rows)
-    steps = draws(rows, floors=floors)
+    steps = draws(rows, floors)
     working = starts + _whole(work, rows, lived_draws(work, rows, steps, floors, amount), amount)
     running, seconds = _with_ends(working, starts, rows)
     # A session that ends before the work does is as bad as being late, unless all has to be free.
-    whole = np.array([math.inf if wants.only_free else (row.session_hours or math.inf) * HOUR for row in rows])
-    late = (seconds > wants.deadline) | (working > whole[:, None])
+    sessions_end = np.array([math.inf if wants.only_free else (row.session_hours or math.inf) * HOUR for row in rows])
+    late = (seconds > wants.deadline) | (working > sessions_end[:, None])
     return Times(steps, starts, working, running, seconds, late)
 
 
@@ -447,7 +447,7 @@ def judge(work: AskedWork, wants: Wants, rows: Sequence[Row], times: Times, usd:
 
 
 def explain(answer: Answer, pool: Sequence[int]) -> Answer:
-    """Return the answer with what stands beside its pick: the fastest, the cheapest, a rival.
+    """Return the answer with its pick, the fastest choice, the cheapest and a rival.
 
     `pool` are the places of the options that the pick is one of.
     """
@@ -519,9 +519,9 @@ def _with_ends(working: np.ndarray, starts: np.ndarray, rows: Sequence[Row]) -> 
 
 def sessions(working: np.ndarray, start: np.ndarray | float, row: Row, away: Interruptions) -> np.ndarray:
     """Return in how many sessions a free machine does the work: it saves before each end but the last."""
-    whole = (row.session_hours or math.inf) * HOUR
-    useful = max(whole - away.load - away.save, HOUR / 60)
-    return np.asarray(np.where(working > whole, np.ceil((working - start) / useful), 1.0))
+    session = (row.session_hours or math.inf) * HOUR
+    useful = max(session - away.load - away.save, HOUR / 60)
+    return np.asarray(np.where(working > session, np.ceil((working - start) / useful), 1.0))
 
 
 def energy_draws(rows: Sequence[Row], running: np.ndarray) -> np.ndarray:

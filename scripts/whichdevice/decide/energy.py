@@ -5,13 +5,12 @@ on operations and bytes a second over the sheet's peaks, and on how many GPUs sh
 to measured runs (fit/energy.py), which docs/reference/energy-validation.md holds against what was left out.
 """
 
-import json
 import math
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
+from whichdevice.base.files import json_of
 from whichdevice.base.sheets.hardware import HardwareRow
 from whichdevice.forecast.answer import Forecast
 
@@ -22,7 +21,7 @@ MAX_SHARE = 1.05  # of the maximum: the most that a board draws
 HOST_WATTS, HOST_SHARE = 60.0, 0.4  # for each GPU, and of what its board draws
 OTHER_CHIP_SD = 0.15  # of the logarithm: chips without measured runs, assumed
 TESTED = ("H100 SXM", "B200 SXM")
-TPU_WATTS, TPU_SD = 225.0, 0.4  # of a chip whose sheet has no watts: between those of TPU v4 and v3
+TPU_WATTS, TPU_SD = 225.0, 0.4  # of a chip whose sheet has no watts: between the figures of TPU v4 and v3
 MACHINE_WATTS = {"cpu": 100.0, "gpu": 400.0, "tpu": 300.0}  # of one without a meter, assumed
 ASSUMED_SD, METERED_SD = 0.4, 0.03
 Evidence = Literal["measured", "forecast", "assumed"]
@@ -65,28 +64,28 @@ def forecast_power(forecast: Forecast, sheet: HardwareRow | None) -> Power | Non
     operations = (forecast.operations or 0.0) / forecast.step_time / tflops / 1e12
     nbytes = (forecast.nbytes or 0.0) / forecast.step_time / (sheet.mem_bw_gbs or 1.0) / 1e9
     share = board_share(forecast.mode in ("decode", "generate"), operations, nbytes, devices)
-    log_sd = constants()["log_sd"]
+    log_sd = json_of(POWER_CONSTANTS)["log_sd"]
     if sheet.device not in TESTED:
         log_sd = math.hypot(log_sd, OTHER_CHIP_SD)
     return _with_host(share * sheet.power_w, devices, log_sd)
 
 
 def _with_host(board: float, devices: int, log_sd: float) -> Power:
-    """Return boards with their hosts, in whole watts; the spread of the boards stands for that of both."""
+    """Return boards with their hosts, in whole watts, with the spread of the boards alone."""
     host = HOST_WATTS + HOST_SHARE * board
     return Power(round(board * devices), round(host * devices), round(log_sd, 3), "forecast")
 
 
 def board_share(decodes: bool, operations: float, nbytes: float, devices: int) -> float:
     """Return the share of its maximum that a board draws; `operations` and `nbytes` are shares of the sheet's peaks."""
-    weights = constants()["weights"]
+    weights = json_of(POWER_CONSTANTS)["weights"]
     value = sum(w * x for w, x in zip(weights, features(decodes, operations, nbytes, devices), strict=True))
     return MAX_SHARE / (1 + math.exp(-value))
 
 
 def features(decodes: bool, operations: float, nbytes: float, devices: int) -> list[float]:
     """Return what the share depends on; beyond what was measured it stays at the end of that."""
-    ends = constants()["decodes" if decodes else "passes"]
+    ends = json_of(POWER_CONSTANTS)["decodes" if decodes else "passes"]
     operations, nbytes = (min(max(x, low), high) for x, (low, high) in zip((operations, nbytes), ends, strict=True))
     return terms(decodes, operations, nbytes, min(devices, 8))
 
@@ -94,11 +93,5 @@ def features(decodes: bool, operations: float, nbytes: float, devices: int) -> l
 def terms(decodes: bool, operations: float, nbytes: float, devices: int) -> list[float]:
     """Return the terms of the fit; the bytes of a whole pass say little and are left out."""
     work, moved, shared = math.log(operations), math.log(nbytes), math.log2(devices)
-    both = [1.0, shared, work, work**2]
-    return [*both, *both, moved, moved**2] if decodes else [*both, *[0.0] * (len(both) + 2)]
-
-
-@cache
-def constants() -> dict[str, Any]:
-    """Return what `python -m fit` has fitted."""
-    return dict(json.loads(POWER_CONSTANTS.read_text(encoding="utf-8")))
+    common = [1.0, shared, work, work**2]
+    return [*common, *common, moved, moved**2] if decodes else [*common, *[0.0] * (len(common) + 2)]

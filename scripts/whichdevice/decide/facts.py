@@ -1,6 +1,6 @@
 """Facts beside the decision, as one dictionary: what limits an answer, what to change, what settles it.
 
-words.py fills training.txt with `facts` of an answer; JSON has those of BESIDE. No sentence is here.
+words.py fills training.txt with `facts` of an answer; JSON has the facts in BESIDE. No sentence is here.
 """
 
 import math
@@ -47,11 +47,11 @@ def late_is_the_doubt(answer: Answer) -> bool:
 
 def reasons(answer: Answer) -> dict[RuledOut, list[str]]:
     """Return why devices are no choice, with their cards; a spot machine's card is there without that, too."""
-    found: dict[RuledOut, list[str]] = {}
+    cards_by_reason: dict[RuledOut, list[str]] = {}
     for option in answer.options:
         if option.ruled_out is not None and option.why != Reason.SPOT:
-            found.setdefault(option.ruled_out, []).append(option.row.card)
-    return found
+            cards_by_reason.setdefault(option.ruled_out, []).append(option.row.card)
+    return cards_by_reason
 
 
 def feed(answer: Answer) -> dict[str, Any] | None:
@@ -65,9 +65,9 @@ def feed(answer: Answer) -> dict[str, Any] | None:
 def pipeline(answer: Answer) -> dict[str, Any] | None:
     """Return how the input pipeline limits the pick, or else the fastest device; None where it hardly does.
 
-    Rates are examples a second: the pipeline's with the best number of workers, `written` with those of the file where
-    they are too few, `core_rate` of each core. `waits` is the device's share of the time, `feed` the cores that feed it
-    (0: no number does), `processes` those of the training that make batches themselves (0: workers do).
+    Rates are examples a second: the pipeline's with the best number of workers, `written` with the file's own number
+    where that is too small, `core_rate` of each core. `waits` is the device's share of the time, `feed` the cores that
+    feed it (0: no number does), `processes` the processes of the training that make batches (0: workers do).
     """
     work = answer.work
     timed = [row for row in work.rows if row.step_time]
@@ -131,18 +131,18 @@ def more_time(answer: Answer) -> tuple[Option, int] | None:
 def running(answer: Answer) -> dict[str, Any] | None:
     """Return how to run the pick: the smallest batch that is nearly the fastest, of those that fit.
 
-    `batch` has the examples of a pass over all devices, `passes` lie between two updates, `time` is of an example over
-    that of the step that was asked for, `largest` has the examples that fit. None where it runs as it was asked for.
+    `batch` has the examples of a pass over all devices, `passes` lie between two updates, `time` is an example's time
+    over its time in the step that was asked for, `largest` has the examples that fit. None where nothing changes.
     """
     pick, work = answer.pick, answer.work
     if pick is None or work.mode != "train" or pick.row.pass_batch is None:
         return None
-    row, batch, whole = pick.row, pick.row.pass_batch * pick.row.devices, work.batch_on(pick.row)
-    wanted = whole if batch < whole else None  # examples of an update
+    row, batch, step_batch = pick.row, pick.row.pass_batch * pick.row.devices, work.batch_on(pick.row)
+    wanted = step_batch if batch < step_batch else None  # examples of an update
     workers = {"workers": work.workers_on(row) if work.pipeline_rate else None}
     known = [run for light in (False, True) for run in _known_runs(answer, wanted, light)]
     if not known:
-        run = _run(batch, max(1, (wanted or whole) // batch), row.checkpointing, 1.0)
+        run = _run(batch, max(1, (wanted or step_batch) // batch), row.checkpointing, 1.0)
         return run | workers if run["passes"] > 1 or run["checkpointing"] else None
     least = min(run["time"] for run in known)
     best = min((run for run in known if run["time"] <= least * (1 + ALIKE)), key=lambda run: int(run["batch"]))
@@ -255,9 +255,9 @@ def lived_step(answer: Answer) -> dict[str, Any] | None:
     low, high = option.begun_low, option.begun_high
     times, half = lived_times(answer.work, row), math.exp(Z80 * habits.log_sd)
     prepared = habits.times(row.step_time, row.kernels) if answer.work.decodes_untimed and row.step_time else None
-    whole = (low, high) if row.rough and low and high else None
+    ends = (low, high) if row.rough and low and high else None
     known = {"card": row.card, "times": times, "low": times / half, "high": times * half}
-    return known | {"prepared": prepared, "whole": whole}
+    return known | {"prepared": prepared, "whole": ends}
 
 
 def collecting(answer: Answer) -> float | None:
@@ -285,8 +285,8 @@ def evaluating(answer: Answer) -> dict[str, Any] | None:
     takes = max(clean * share, fed * floor)
     counts = periods(work, row, answer.amount)
     timed = [bool(one.known and one.every and counts[one.per]) for one in work.evaluations]
-    both = list(zip(work.evaluations, timed, strict=True))
-    counted, missing = (tuple(one for one, known in both if known == wanted) for wanted in (True, False))
+    evaluations = list(zip(work.evaluations, timed, strict=True))
+    counted, missing = (tuple(one for one, known in evaluations if known == wanted) for wanted in (True, False))
     of_hours = takes / (max(clean, floor) + takes + work.between)
     return {"card": row.card, "share": of_hours, "counted": counted, "missing": missing}
 
@@ -334,9 +334,9 @@ def parts(row: Row) -> dict[str, float]:
     The last is what no step has: CUDA's context, or what a TPU's runtime keeps.
     """
     known = {name: nbytes for name, nbytes in row.memory_parts.items() if name != "context" and nbytes}
-    rest = (row.memory_needed or 0.0) - sum(known.values())
+    fragments = (row.memory_needed or 0.0) - sum(known.values())
     context = row.memory_parts.get("context", 0.0) if known else 0.0
-    known |= {"rest": rest} if known and rest > 0.01 * (row.memory_needed or 0.0) else {}
+    known |= {"rest": fragments} if known and fragments > 0.01 * (row.memory_needed or 0.0) else {}
     if known and not context and row.memory_kept:
         return known | {"kept": row.memory_kept}
     return known | ({"context": context} if context else {})
@@ -371,8 +371,8 @@ def gpus_that_hold(row: Row) -> int | None:
     if row.devices > 1 or row.kind != "gpu":
         return None
     shared = sum(row.memory_parts.get(name, 0.0) for name in ("weights", "gradients", "optimizer"))
-    rest = (row.memory_needed or 0.0) - shared
-    return next((count for count in (2, 4, 8) if shared / count + rest <= SAFE * (row.memory_available or 0.0)), None)
+    on_each, room = (row.memory_needed or 0.0) - shared, SAFE * (row.memory_available or 0.0)
+    return next((count for count in (2, 4, 8) if shared / count + on_each <= room), None)
 
 
 def change(answer: Answer) -> dict[str, Any] | None:
@@ -425,7 +425,7 @@ def _doubts(row: Row) -> list[str]:
 
 
 def facts(answer: Answer) -> dict[str, Any]:
-    """Return all that is said of an answer, by name."""
+    """Return every fact that the words of an answer need, by name."""
     pick, work, rows = answer.pick, answer.work, answer.work.rows
     known: dict[str, Any] = {fact.__name__: fact(answer) for fact in (*BESIDE, *OF_WORDS)}
     return known | {

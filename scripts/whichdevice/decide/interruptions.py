@@ -1,6 +1,6 @@
 """Work on machines that are taken away or whose sessions end: hours that are billed, how often to save.
 
-A machine is taken away at a rate of so many times an hour, at any moment alike. What was done since the last checkpoint
+A machine is taken away at a constant rate, so many times an hour. What was done since the last checkpoint
 is lost; then another machine has to be found (nothing is billed), started, and the checkpoint loaded. Young's formula
 gives the work between two checkpoints for which that takes the least time in all. Times are in seconds.
 """

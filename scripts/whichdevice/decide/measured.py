@@ -90,8 +90,8 @@ def cell_of(records: Sequence["Record"]) -> MeasuredCell:
     low, high = interval(step_times)
     prompts = [one.generated.prefill.step_time for one in timed if one.generated and one.generated.prefill.step_time]
     devices = [one.memory.peak_device for one in timed if one.memory.peak_device]
-    watts = [joules for one in timed if (joules := _watts(one.energy))]
-    beside = [sum(_watts(part) or 0.0 for part in one.energy.beside.values()) for one in timed if _watts(one.energy)]
+    metered = [(watts, one.energy.beside) for one in timed if (watts := steady_watts(one.energy))]
+    beside = [sum(steady_watts(part) or 0.0 for part in parts.values()) for _, parts in metered]
     pipeline = next((one.pipeline for one in records if one.pipeline is not None and one.pipeline.rates), None)
     return MeasuredCell(
         device=asked.device, workload=asked.workload, backend=asked.backend, precision=asked.precision,
@@ -105,14 +105,14 @@ def cell_of(records: Sequence["Record"]) -> MeasuredCell:
         training_examples=(facts.training_examples or None) if facts else None,
         peak_host=max((one.memory.peak_host or 0.0 for one in timed), default=None),
         peak_device=max(devices, default=None),
-        host_memory=first.machine.memory, device_name=first.machine.device_name, watts=_mean(watts),
-        watts_beside=sum(beside) / len(beside) if beside else 0.0,
+        host_memory=first.machine.memory, device_name=first.machine.device_name,
+        watts=_mean([watts for watts, _ in metered]), watts_beside=sum(beside) / len(beside) if beside else 0.0,
         **({} if pipeline is None else {"pipeline": pipeline.origin} | best_and_written(pipeline.rates)),
     )  # fmt: skip
 
 
 def interval(values: Sequence[float]) -> tuple[float | None, float | None]:
-    """Return the ends of the 95 % t-interval of a geometric mean; none of fewer than two values."""
+    """Return the ends of the 95 % t-interval of a geometric mean; None for fewer than two values."""
     count = len(values)
     if count < 2:
         return None, None
@@ -135,11 +135,11 @@ def t_quantile(share: float, degrees: int) -> float:
 
 
 def _mean(values: Sequence[float]) -> float | None:
-    """The geometric mean; None of no values."""
+    """Return the geometric mean; None without values."""
     return math.exp(sum(map(math.log, values)) / len(values)) if values else None
 
 
-def _watts(energy: "Energy") -> float | None:
-    """Watts in steady state, where a meter was read around it."""
-    part = energy.parts.get("steady")
+def steady_watts(energy: "Energy | None") -> float | None:
+    """Return watts in steady state, where a meter was read around it."""
+    part = energy.parts.get("steady") if energy else None
     return part.joules / part.seconds if part and part.seconds else None

@@ -256,7 +256,7 @@ class AskedWork:
         return self.pipeline_core_rate * min(workers, row.cores.number) if workers else here * processes
 
     def workers_on(self, row: Row) -> int:
-        """Workers that feed the device of a row, or as many as its machine has cores: those of each of several GPUs."""
+        """Return the workers that feed each device of a row: at most as many as its machine has cores."""
         if row.cores is None or not row.step_time or self.rate_on(row) != self.pipeline_core_rate * row.cores.number:
             return self.pipeline_workers
         workers = min(int(row.cores.number), self.cores_to_feed(row))
@@ -299,8 +299,8 @@ def works(
 ) -> list[AskedWork]:
     """Return every piece of work of measured cells and of forecasts, in their order.
 
-    The batch size is the one that most devices have, or `every_batch`. Where each device has a batch of its own, all
-    sizes are one piece; where each makes as many steps, those of each number of devices are a piece. `hardware` is the
+    The batch size is the one that most devices have, or `every_batch`. Where the batch grows with the devices, all
+    sizes are one piece; where each device makes as many steps, each number of devices is a piece. `hardware` is the
     sheet's row of each measured device; `sheet` has the offers of each forecast device.
     """
     expected = list(_with_prompts(forecasts))
@@ -411,10 +411,10 @@ def _work(
 
 def _of_cells(cells: Sequence[MeasuredCell], prompt: int | None) -> dict[str, Any]:
     """What measured cells alone know of a piece of work; `prompt` is its tokens where they do not say."""
-    whole = (cell.training_examples / cell.fraction for cell in cells if cell.training_examples is not None)
+    epoch_units = (cell.training_examples / cell.fraction for cell in cells if cell.training_examples is not None)
     return {
         "prompt": next((cell.prompt for cell in cells if cell.prompt is not None), prompt),
-        "epoch_units": next(whole, None),
+        "epoch_units": next(epoch_units, None),
         **_pipeline(cells),
     }
 
@@ -555,7 +555,7 @@ def forecast_row(expected: Expected, known: HardwareRow | None) -> Row:
 
 
 def _priced(forecast: Forecast, known: HardwareRow | None) -> Priced:
-    """The price of an hour, of a step that has a time: the sheet's, or without one that of the forecast's table."""
+    """Return the price of an hour, of a step that has a time: the sheet's, else the one in the forecast."""
     if known is not None:
         return hour_of(known, forecast.devices or 1) if forecast.step_time else Priced()
     kind: PriceKind = "unknown" if forecast.usd_per_hour is None else "on_demand"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from whichdevice.decide.decide import QUANTILES, finite
+from whichdevice.decide.decide import HOUR, MILLION, QUANTILES, finite
 from whichdevice.decide.rows import Machine
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ SAME = 1.05  # times the price of the pick, up to which another costs about the 
 CHEAPER = 0.9  # times a price, below which another choice is named
 STEPS, MAX_TIMES = 600, 100.0  # loads at which a take-over is looked for, up to so many times the load
 CURVES = 3  # devices of the picture
-MILLION, HOUR = 1e6, 3600.0
 
 
 @dataclass(frozen=True)
@@ -174,7 +173,7 @@ def _is_choice(option: ServerOption) -> bool:
 
 
 def _choices(options: Sequence[ServerOption]) -> list[ServerOption]:
-    """Those that hold the targets, the cheapest first; those that are likely to where nothing is surer."""
+    """Return servers that hold the targets, the cheapest first; those that are likely to where nothing is surer."""
     known = [option for option in options if option.sure is not None]
     able = [option for option in known if _is_choice(option)]
     able = able or [option for option in known if option.row.usd_per_hour is not None] or known
@@ -190,9 +189,9 @@ def _usd(option: ServerOption) -> float:
 
 def _ordered(options: Sequence[ServerOption], choices: Sequence[ServerOption]) -> tuple[ServerOption, ...]:
     """Choices by price, then what is less sure, then what answers fewer requests, then what does not fit."""
-    rest = [option for option in options if option not in choices]
-    rest.sort(key=lambda one: (not one.row.fits, -(one.sure or 0.0), -(one.holds or 0.0), _usd(one)))
-    return (*choices, *rest)
+    unfit = [option for option in options if option not in choices]
+    unfit.sort(key=lambda one: (not one.row.fits, -(one.sure or 0.0), -(one.holds or 0.0), _usd(one)))
+    return (*choices, *unfit)
 
 
 def _nearest(options: Sequence[ServerOption]) -> ServerOption | None:
@@ -235,11 +234,11 @@ def _take_over(pick: ServerOption, servers: Sequence[ServerRow], load: "Load") -
     """The first load above at which another device is noticeably cheaper than more of the pick's."""
     start = load.rps if load.rps is not None else pick.row.safe
     mine = [server for server in servers if server.card == pick.row.card]
-    others = [server for server in servers if server.card != pick.row.card]
-    if not others or start <= 0 or pick.usd_per_hour is None:
+    rivals = [server for server in servers if server.card != pick.row.card]
+    if not rivals or start <= 0 or pick.usd_per_hour is None:
         return None
     for rps in start * np.geomspace(1, MAX_TIMES, STEPS):
-        best = min(others, key=lambda server: server.usd_for(float(rps)))
+        best = min(rivals, key=lambda server: server.usd_for(float(rps)))
         usd = best.usd_for(float(rps))
         if math.isfinite(usd) and usd <= CHEAPER * min(server.usd_for(float(rps)) for server in mine):
             return float(rps), option_of(best, replace(load, rps=float(rps)))

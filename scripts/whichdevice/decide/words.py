@@ -186,8 +186,8 @@ def page_parts(answer: Answer | Serving, chart: str, typed: Any = None) -> dict[
     table = _server_table(answer, True) if isinstance(answer, Serving) else _table(answer, True)
     kept = [place for place in range(len(table.rows[0][1])) if place not in table.hidden]
     (_, head), *rows = [(pick, [row[place] for place in kept]) for pick, row in table.rows]
-    words, beside = said(answer), {"typed": typed, "chart": chart, "head": head, "cells": rows}
-    return beside | {"title": words["title"][0], "lines": words["decision"], "notes": _notes(words)}
+    words, parts = said(answer), {"typed": typed, "chart": chart, "head": head, "cells": rows}
+    return parts | {"title": words["title"][0], "lines": words["decision"], "notes": _notes(words)}
 
 
 def _table(answer: Answer, why: bool) -> Table:
@@ -200,16 +200,16 @@ def _table(answer: Answer, why: bool) -> Table:
     return Table(full, brief, (STEP, SPEED, FITS, INTERVALS), hidden)
 
 
-def screen(said: Sections, table: Table, under: list[str], width: int, why: bool, below: int = 0) -> list[str]:
+def screen(sentences: Sections, table: Table, under: list[str], width: int, why: bool, below: int = 0) -> list[str]:
     """Return an answer's title, decision, table, what is `under` it, and notes; with `why` every sentence."""
     width = max(width if why else min(width, WIDTH), MIN_WIDTH)
-    most = math.inf if why else max(ABOVE, len(wrap(said["decision"][0], width)))
-    above = [*fitting(said["title"], width), "", *fitting(said["decision"], width, most), ""]
+    most = math.inf if why else max(ABOVE, len(wrap(sentences["decision"][0], width)))
+    above = [*fitting(sentences["title"], width), "", *fitting(sentences["decision"], width, most), ""]
     above += [*table.in_columns(width), *fitting(under, width)]
     if not why:
-        next_lines = fitting(said.get("next", []), width, min(BELOW, LINES - len(above) - 1 - below))
+        next_lines = fitting(sentences.get("next", []), width, min(BELOW, LINES - len(above) - 1 - below))
         return [*above, *([""] * bool(next_lines)), *next_lines]
-    sections = {name: part for name, part in said.items() if name not in ("title", "decision") and part}
+    sections = {name: part for name, part in sentences.items() if name not in ("title", "decision") and part}
     headed = [(["What to do"] if name == "next" else [name]) + fitting(part, width) for name, part in sections.items()]
     return [*above, *(line for part in headed for line in ["", *part])]
 
@@ -218,10 +218,10 @@ def fitting(sentences: Iterable[str], width: int, most: float = math.inf) -> lis
     """Return the sentences in lines of a width, but for those that would make more than `most` lines."""
     shown: list[str] = []
     for sentence in sentences:
-        head, command, rest = sentence.partition(" whichdevice rent ")
+        head, command, arguments = sentence.partition(" whichdevice rent ")
         lines = wrap(sentence, width)
         if command and len(lines) > 1:  # as a shell takes it
-            pieces = wrap(f"whichdevice rent {rest}", width - 4, break_on_hyphens=False)
+            pieces = wrap(f"whichdevice rent {arguments}", width - 4, break_on_hyphens=False)
             lines = [head, *(f"  {piece} \\" for piece in pieces[:-1]), f"  {pieces[-1]}"]
         if len(shown) + len(lines) <= most:
             shown += lines
@@ -299,12 +299,12 @@ def folded(answer: Answer, why: bool = False) -> list[str]:
     for option in left:
         if option not in ported:
             groups.setdefault(_left_out_words(option.ruled_out), []).append(option.device)
-    rest = ["How it is known, memory and prices: --why"]
+    endings = ["How it is known, memory and prices: --why"]
     if groups:
-        tried = [[f"{joined(names, most)} ({why})" for why, names in groups.items()] for most in (5, 4, 3, 2)]
-        tried.append([f"{len(names)} ({why})" for why, names in groups.items()])
-        rest = [f"Not shown: {'; '.join(parts)}. All: --why" for parts in tried]
-    return [*_ports_words(ported), next((line for line in rest if len(line) <= WIDTH), rest[-1])]
+        shortened = [[f"{joined(names, most)} ({why})" for why, names in groups.items()] for most in (5, 4, 3, 2)]
+        shortened.append([f"{len(names)} ({why})" for why, names in groups.items()])
+        endings = [f"Not shown: {'; '.join(parts)}. All: --why" for parts in shortened]
+    return [*_ports_words(ported), next((line for line in endings if len(line) <= WIDTH), endings[-1])]
 
 
 def _ports_words(ported: Sequence[Option]) -> list[str]:
@@ -359,7 +359,7 @@ def count_words(value: float) -> str:
 
 
 def formats(rows: Sequence[Row]) -> str:
-    """Return number formats; where those of measured devices differ from those of forecasts, which is which."""
+    """Return number formats; where measured devices have other ones than forecasts, which is which."""
     timed = [row for row in rows if row.step_time and row.evidence != ESTIMATED]
     known = timed or [row for row in rows if not row.is_here] or list(rows)
     here = dict.fromkeys(format_of(row) for row in known if row.is_here and row.precision)
@@ -492,8 +492,8 @@ def known_words(option: Option) -> str:
     """Return how a row is known."""
     row = option.row
     known = row.evidence if row.evidence in (MEASURED, ESTIMATED) else "forecast"
-    said = {"untested": not row.tested, "rough": row.rough, "disturbed": row.disturbed}
-    return ", ".join([known, *(word for word, holds in said.items() if holds)])
+    marks = {"untested": not row.tested, "rough": row.rough, "disturbed": row.disturbed}
+    return ", ".join([known, *(word for word, holds in marks.items() if holds)])
 
 
 def rent_command(work: AskedWork, settle: Mapping[str, Any]) -> str:
@@ -511,7 +511,7 @@ def rent_command(work: AskedWork, settle: Mapping[str, Any]) -> str:
 
 
 def fits_words(row: Row) -> str:
-    """Return `3.5 of 25`, with `no` where it does not fit and `tight` where it may or may not."""
+    """Return `3.5 of 25`, with `no` where it does not fit and `tight` where it may just fit."""
     if row.memory_needed is None:
         return "no" if row.fits is False else ""
     return ("tight: " if row.memory_tight else "no: " if row.fits is False else "") + memory_of(row)
@@ -602,7 +602,7 @@ def in_time(option: ServerOption) -> bool:
 def servers_shown(answer: Serving, why: bool = False) -> list[ServerOption]:
     """Return the options of the table, one a device: the pick, its rivals and the best of each kind of device.
 
-    With `why` all but those that are too small or never in time.
+    `why` adds all but those that are too small or never in time.
     """
     best = [
         option for option in best_of_each(answer.options, answer.pick)
@@ -706,7 +706,7 @@ def study_lines(answers: Sequence[Answer]) -> list[str]:
 
 
 def _trained(answers: Sequence[Answer]) -> list[Answer]:
-    """Those of trainings, or of operations where there is nothing else."""
+    """Return answers for trainings, or for operations where there is nothing else."""
     return by_stake([answer for answer in answers if answer.work.mode != "operation"] or answers)
 
 

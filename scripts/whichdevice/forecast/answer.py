@@ -87,7 +87,7 @@ class Forecast:
         "JSON: what keeps a TPU's matrix units idle, what to set instead, and the time of an example then", ()
     )
     passes: tuple[dict[str, Any], ...] = column(
-        "JSON: passes of all sizes that fit: memory, and the time of an example over that of the step", ()
+        "JSON: passes of all sizes that fit: memory, and an example's time over its time in the step", ()
     )
     pass_batch: int | None = column("examples of one pass on one device, of a traced step")
     checkpointing: bool | None = column("whether a traced step computes its activations again")
@@ -147,13 +147,13 @@ def _facts(record: CompiledRecord) -> dict[str, Any]:
     facts = record.facts
     if facts is None:
         return {}
-    same = (
+    names = (
         "memory_needed", "memory_available", "memory_tight", "way", "largest_batch",
         "largest_batch_reason", "longest_sequence", "operations", "nbytes", "kernels", "unit",
         "pass_batch", "checkpointing", "forward_share", "forward_kernels",
     )  # fmt: skip
     parts = ("weights", "gradients", "optimizer", "activations", "update")
-    known = {name: getattr(facts, name) for name in same} | {name: facts.memory_parts.get(name) for name in parts}
+    known = {name: getattr(facts, name) for name in names} | {name: facts.memory_parts.get(name) for name in parts}
     known |= {
         "fits": None if facts.memory_needed is None else facts.memory_missing is None,
         "changes": tuple(change.model_dump(exclude_none=True) for change in facts.changes),
@@ -176,11 +176,11 @@ def _time(record: CompiledRecord, target: Target) -> dict[str, Any]:
     work = Work.from_dict(record.work)
     step = forecast_step(work, target.row, asked.mode, asked.devices, host)
     units = facts.units_per_step if facts is not None else None
-    same = (
+    names = (
         "device_time", "software", "family", "chip", "log_sd_shared", "log_sd_own", "host_time", "host_log_sd",
         "known_device", "known_family",
     )  # fmt: skip
-    return {name: getattr(step, name) for name in same} | {
+    return {name: getattr(step, name) for name in names} | {
         "step_time": step.seconds,
         "step_time_low": step.low,
         "step_time_high": step.high,

@@ -1,7 +1,7 @@
 """Count steps in processes of their own, keep what was found, and make a record for each device. Imports no framework.
 
 What is kept in results/programs/ has a name made of the step's contents. A step of JAX, Keras or TensorFlow is counted
-once: its count serves every device. Of a PyTorch step, each device that was asked for has its record.
+once: its count serves every device. A PyTorch step has a record for each device that was asked for.
 """
 
 import hashlib
@@ -70,16 +70,16 @@ def count_steps(
     for number, draft in drafts.items():
         if (known := _refused(draft) or _kept(draft, counts) or _without_framework(draft)) is not None:
             know(number, known)
-    rest = {number: draft for number, draft in drafts.items() if number not in records}
-    shipped = {number: known for number, draft in rest.items() if (known := _shipped(draft)) is not None}
-    rest = {number: draft for number, draft in rest.items() if number not in shipped}
-    if rest:
-        traced = all(software_of(draft.asked.module) == "eager" for draft in rest.values())  # seconds of one core
+    uncounted = {number: draft for number, draft in drafts.items() if number not in records}
+    shipped = {number: known for number, draft in uncounted.items() if (known := _shipped(draft)) is not None}
+    uncounted = {number: draft for number, draft in uncounted.items() if number not in shipped}
+    if uncounted:
+        traced = all(software_of(draft.asked.module) == "eager" for draft in uncounted.values())  # seconds of one core
         with (
             nullcontext() if traced or not waits else beside_no_measurement("counting for forecasts"),
             tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
         ):
-            _Pool(rest, Path(folder), log, know).run()
+            _Pool(uncounted, Path(folder), log, know).run()
     for number, known in shipped.items():  # after the others, which measure what this host takes to send a step off
         know(number, known)
     return [records[number] for number in range(len(requests))]
@@ -94,7 +94,7 @@ def count_code_hash(module: str) -> str:
 def kept_path(draft: CompiledRecord) -> Path:
     """A name made of everything that what is kept depends on: not of the workload's name or the time allowed.
 
-    Of a PyTorch step this is the record of one device.
+    A PyTorch step has one for each device.
     """
     asked = draft.asked
     if software_of(asked.module) == "xla":

@@ -90,7 +90,7 @@ def draws(rows: Sequence[Mapping[str, Any]], n: int, seed: int = 0) -> np.ndarra
 
     A row has device_time, log_sd_shared, log_sd_own, software, chip, form, host_time and host_log_sd: `form` is the
     device, whatever the number. Rows of one software share one part, rows of one chip and software another, all the
-    host's. A form with another name than its chip, such as H100 PCIe, has a part of its own. A row's draws depend on
+    host's. A form with another name than its chip, such as H100 PCIe, adds its own part. A row's draws depend on
     its own values and the seed alone.
     """
     times = np.empty((len(rows), n))

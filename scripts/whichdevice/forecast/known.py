@@ -8,11 +8,11 @@ typical one, so no framework is needed.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
-from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+from zipfile import ZipFile
 
 from whichdevice.forecast.count.kept import StepCount, counted_step, record_on
 from whichdevice.forecast.products import CompiledRecord, ProgramRequest
@@ -49,34 +49,15 @@ def known_count(request: ProgramRequest) -> StepCount | None:
 def known_steps(module: str) -> KnownSteps:
     """Return what is kept of a name, maybe nothing."""
     with ZipFile(FILE) as file:
-        if _member(module) not in file.namelist():
+        if member(module) not in file.namelist():
             return KnownSteps({}, {})
-        kept = json.loads(file.read(_member(module)))
+        kept = json.loads(file.read(member(module)))
     records = map(CompiledRecord.model_validate, kept["records"])
     counts = {_text(step): StepCount.model_validate(count) for step, count in kept["counts"]}
     return KnownSteps(counts, {_asked(record.asked): record for record in records})
 
 
-def write_known(
-    module: str, records: Iterable[CompiledRecord], counts: Iterable[tuple[ProgramRequest, StepCount]]
-) -> None:
-    """Replace what is kept of a name; that of others stays."""
-    texts: dict[str, bytes] = {}
-    if FILE.is_file():
-        with ZipFile(FILE) as file:
-            texts = {name: file.read(name) for name in file.namelist()}
-    kept = {
-        "records": [record.model_dump(mode="json", exclude_defaults=True) for record in records],
-        "counts": [(counted_step(asked), count.model_dump(mode="json", exclude_defaults=True))
-                   for asked, count in counts],
-    }  # fmt: skip
-    texts[_member(module)] = json.dumps(kept, separators=(",", ":")).encode()
-    with ZipFile(FILE, "w", ZIP_DEFLATED) as file:
-        for name in sorted(texts):  # without dates: the same steps are the same file
-            file.writestr(ZipInfo(name), texts[name], ZIP_DEFLATED, 9)
-
-
-def _member(module: str) -> str:
+def member(module: str) -> str:
     """The file of a name: hf:gpt2 is hf:openai-community/gpt2."""
     library, colon, name = module.rpartition(":")
     return f"{library}{colon}{known_on_hub(name) or name}.json".replace("/", " ")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 # workspaces of cuBLAS and cuDNN. About 0.3 GB (V100) to 0.6 GB (H100) in practice; a step cannot know what else uses
 # the device.
 RESERVE = 600e6
+MAX_BATCH = 2**24
 NONE_FITS = "not even the smallest batch fits"
 
 
@@ -17,7 +18,7 @@ def too_large(needed: float, available: float) -> str:
     )
 
 
-def largest_batch(need: Callable[[int], float], batch: int, available: float, most: int = 2**24) -> int:
+def largest_batch(need: Callable[[int], float], batch: int, available: float) -> int:
     """Return the examples of one device that fit, by a line between two sizes; 0 where not even one does.
 
     `need` has the bytes of a size. One size needs less and the other more, the larger is twice the smaller: memory
@@ -25,7 +26,7 @@ def largest_batch(need: Callable[[int], float], batch: int, available: float, mo
     """
     below, above = batch, batch
     if need(batch) <= available:
-        while below <= most and need(2 * below) <= available:
+        while below <= MAX_BATCH and need(2 * below) <= available:
             below *= 2
         above = 2 * below
     while below and need(below) > available:

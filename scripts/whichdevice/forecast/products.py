@@ -58,7 +58,7 @@ class Change(Part):
 
     name: str
     memory_needed: float
-    time: float  # of a step, over that of the unchanged one
+    time: float  # of a step, over the unchanged one's
 
 
 class Pass(Part):
@@ -67,7 +67,7 @@ class Pass(Part):
     batch: Integer
     checkpointing: bool
     memory_needed: float
-    time: float  # of an example, over that of the step that was asked for
+    time: float  # of an example, over its time in the step that was asked for
 
 
 class CompileFacts(Part):

@@ -100,7 +100,7 @@ class Target:
         return "mixed_float16" if self.refusal("mixed_bfloat16", self.row.software[-1]) else "mixed_bfloat16"
 
     def refusal(self, precision: str, software: Software = "xla") -> str | None:
-        """Why it has no products in this number format, or no such software, in one line; None where it has both."""
+        """Return why it lacks products in this number format, or the software, in one line; None where it has both."""
         if software not in self.row.software:
             return NO_XLA
         if self.kind == "tpu":
@@ -149,7 +149,7 @@ def names_tpu(name: str) -> bool:
 
 
 def devices_in(names: Iterable[str], software: Software = "xla") -> list[str]:
-    """Return names of devices, with those of each group among them (`tpu`, `free`) in its place."""
+    """Return names of devices, with the members of each group (`tpu`, `free`) in its place."""
     devices: list[str] = []
     for name in names:
         group = GROUPS.get(name.casefold())
@@ -198,10 +198,11 @@ def all_targets(devices: int = 1, software: Software = "xla") -> list[Target]:
     return [target for name in rows if (target := _target(name, devices)) is not None]
 
 
-def usual_precision(target: Target, precision: str = "mixed") -> str:
-    """The number format on a device: mixed, as people train there, is of 16 bits where these have units of their own.
+def usual_precision(target: Target, precision: str = "mixed", bfloat16: str = "mixed_bfloat16") -> str:
+    """Return the number format on a device: mixed, as people train there, is of 16 bits where these have own units.
 
-    Single is what frameworks make of float32: TF32 where a GPU has it; a TPU multiplies in bfloat16.
+    Single is what frameworks make of float32: TF32 where a GPU has it; a TPU multiplies in bfloat16. `bfloat16` is what
+    a model takes where mixed is of that format.
     """
     if precision == "single" and target.kind == "gpu":
         return "tf32" if target.row.tf32_tflops else "float32"
@@ -209,7 +210,9 @@ def usual_precision(target: Target, precision: str = "mixed") -> str:
         return precision
     row = target.row  # a P100 has faster float16, but XLA no attention in it there
     faster = (row.half_dense_tflops or 0.0) > (row.fp32_tflops or 0.0) and "no tensor cores" not in row.half_type
-    return target.mixed if target.kind == "tpu" or faster else "float32"
+    if target.kind != "tpu" and not faster:
+        return "float32"
+    return bfloat16 if (precision, target.mixed) == ("mixed", "mixed_bfloat16") else target.mixed
 
 
 def find_target(name: str, devices: int | None = None) -> Target:
@@ -289,9 +292,9 @@ def _row_named(name: str) -> str:
     raise StudyError(f"unknown device {name!r}; nearest: {', '.join(names)}")
 
 
-def _fit(words: set[str], own: set[str]) -> bool:
+def _fit(words: set[str], name: set[str]) -> bool:
     """Whether the words are of that name, and it is no other card: a GTX 1080 is no GTX 1080 Ti."""
-    return words <= own and not (own - words) & OTHER_CARD
+    return words <= name and not (name - words) & OTHER_CARD
 
 
 @cache
@@ -300,10 +303,11 @@ def _plain(name: str) -> str:
 
 
 def _words(name: str) -> set[str]:
-    """Return the words of a name, without makers; `16gb`, `16 GB` and `-16` are the same, SXM4 is SXM."""
+    """Return the words of a name, without makers; `16gb`, `16 GB` and `-16` are the same, `RTX5000` is two words."""
     text = re.sub(r"(\d+)\s*(gb|gib)\b", r"\1gb", name.casefold())
     text = re.sub(r"(?<=[-_ ])(\d{2,3})(?=[-_ ]|$)", r"\1gb", text)
     text = re.sub(r"\bsxm\d\b", "sxm", text)
+    text = re.sub(r"\b([gr]tx)(?=\d)", r"\1 ", text)
     return set(re.findall(r"[a-z0-9+]+", text)) - FILLER
 
 

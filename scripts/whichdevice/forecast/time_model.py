@@ -39,7 +39,7 @@ TOGETHER_SD = 0.3  # of collectives
 LAUNCH = 4e-6  # seconds in which a host launches a kernel by CUDA: a CPU, where a host's time is measured, has none
 MEASURED_HOST_SD = 0.4  # of the host's time on another machine than the one that measured it
 # Seconds and log spread of a step that is fed from another machine over the network, as TPU v2 and v3 may be: seven
-# workloads of a published v2-8 took 25 to 38 ms; a machine of its own takes a millisecond or two.
+# workloads of a published v2-8 took 25 to 38 ms; a machine that holds its TPU takes a millisecond or two.
 FED, FED_SD, FED_DEVICES = 12e-3, 1.0, ("TPU v2", "TPU v3")
 DECODE_SD, LOOP_SD = 0.25, 0.35  # of a generated token, and of a loop of unknown length
 RECURRENT_SD = 0.6  # of cuDNN's recurrent layers: 80 % of DeepBench's are 0.6 to 2.9 times their forecasts
@@ -49,7 +49,7 @@ LAPTOP_SD = 0.3  # of cards whose power and clock the maker of a laptop sets: 35
 USUAL = ("Pascal", "Volta", "Turing", "Ampere", "Ampere RTX", "Ada", "Hopper", "Blackwell", "Blackwell RTX")
 # Seconds a kernel by Metal. Large products reach 0.65 to 0.81 of the peak, as on other GPUs (M3 Max, M4, M4 Max:
 # zzc0721/torch-performance-test-data); 100 steps of BERT base in float32, of small and large batches, leave 0.1 ms a
-# kernel on M2 Ultra and M3 Pro with PyTorch of 2023, and 0.3 ms on M1 Max and M1 Ultra with that of 2022
+# kernel on M2 Ultra and M3 Pro with PyTorch of 2023, and 0.3 ms on M1 Max and M1 Ultra with PyTorch of 2022
 # (lucadiliello/pytorch-apple-silicon-benchmarks).
 METAL_LAUNCH = 2e-4
 # Of RDNA's float32 peak, which counts two operations at once, what libraries can reach: an RX 7900 XTX makes 23 to 27
@@ -80,7 +80,7 @@ LOW_POWER = "low power"
 MATRIX, MEMORY = "matrix", "memory"  # rates that are measured
 RATES = {"matrix clock": MATRIX, "bandwidth": MEMORY}  # what measures a pace
 DENSITY = "density"  # matrix units with more operations a watt hold less of their clock: a factor for each e-fold
-DENSE = 0.35e12  # operations per second and watt that this is told from
+DENSE = 0.35e12  # operations per second and watt from which a chip is dense
 FORM_SLOPE = 0.2  # log of the measured share by the log of operations a watt: 0.25 between the A100's SXM and PCIe
 MAX_OF_PEAK = 0.75  # of its peak, that products and convolutions reach where no measurement shows more
 CARD_FORMS = re.compile(r" (PCIe|SXM\d?|NVL|\d+GB|Server|Workstation)\b.*")
@@ -148,7 +148,7 @@ class Peaks:
 
     @classmethod
     def of(cls, row: HardwareRow, measured: bool = True) -> "Peaks":
-        """Return those of a row of config/hardware.csv; raises StudyError where a number is missing.
+        """Return the rates of a row of config/hardware.csv; raises StudyError where a number is missing.
 
         Without `measured` they are the sheet's, whatever somebody measured.
         """
@@ -251,7 +251,7 @@ def forecast_step(
 ) -> StepTime:
     """Forecast one run of a step on a device of config/hardware.csv, on each of `devices` that share it.
 
-    `host` is the host's time in seconds and its log spread, as host.py finds it; None: that of a typical host.
+    `host` is the host's time in seconds and its log spread, as host.py finds it; None: a typical host's.
     Raises StudyError where the sheet lacks a number, or no published time has this software on such a device.
     """
     peaks = Peaks.of(device)
@@ -310,7 +310,7 @@ def _share(parts: Mapping[str, float], chosen: Callable[[str], bool]) -> float:
 def _doubts(
     work: Work, parts: Mapping[str, float], fitted: Mapping[str, Any], mode: str, devices: int
 ) -> dict[str, float]:
-    """What widens the interval of all devices alike: log spreads."""
+    """Return the log spreads that widen the intervals of all devices."""
     share = partial(_share, parts)
     return {
         "launches": LAUNCH_SD * share("launch".__eq__),
@@ -356,15 +356,15 @@ def _notes(
         yield f"{work.unknown_loops} loops of unknown length counted once"
 
 
-def time_share(part: Work, whole: Work, device: HardwareRow) -> float:
+def time_share(part: Work, step: Work, device: HardwareRow) -> float:
     """Return the share of a device's time in a step that a part of its kernels takes, run operation by operation."""
     factors = read_constants()["eager"]["factors"]
-    times = [sum(seconds_by_class(work, Peaks.of(device), factors).values()) for work in (part, whole)]
+    times = [sum(seconds_by_class(work, Peaks.of(device), factors).values()) for work in (part, step)]
     return min(1.0, times[0] / times[1]) if times[1] else 0.0
 
 
 def software_of(work: Work) -> str:
-    """The name of a work's constants: its software, and apart that of a TPU."""
+    """Return the name of a work's constants: its software, on a TPU with a note of that."""
     return f"{work.software} on TPU" if work.platform == "tpu" else work.software
 
 
@@ -419,7 +419,8 @@ def _family_of(work: Work) -> str:
 def at_peaks(work: Work, peaks: Peaks) -> dict[str, float]:
     """Seconds of a step at the peaks of the hardware sheet: operations by kind and precision, bytes by kind.
 
-    "bytes of" a kind are of kernels with operations; "launch" counts kernels, on a TPU those of time steps apart.
+    "bytes of" a kind are of kernels with operations; "launch" counts kernels, on a TPU without kernels of time steps,
+    which "launch of recurrent" counts.
     """
     seconds: dict[str, float] = defaultdict(float)
     for item in work.items:
@@ -428,7 +429,7 @@ def at_peaks(work: Work, peaks: Peaks) -> dict[str, float]:
             continue
         if item.operations:
             precision = item.precision
-            if peaks.operations[precision] <= 1.01 * peaks.operations["float32"]:  # without units of its own
+            if peaks.operations[precision] <= 1.01 * peaks.operations["float32"]:  # it has no units for the format
                 precision = "float32"
             name = item.kind if peaks.platform == "tpu" else f"{item.kind} {precision}"
             seconds[name] += item.count * item.operations / peaks.operations[precision]
@@ -442,7 +443,7 @@ def at_peaks(work: Work, peaks: Peaks) -> dict[str, float]:
 def seconds_by_class(work: Work, peaks: Peaks, factors: Mapping[str, float]) -> dict[str, float]:
     """Seconds by class: time at the peaks × factor, × the chip's clock for operations, or its bandwidth for bytes.
 
-    A class without a factor has that of one like it. A chip's own clock is that of a form without limits.
+    A class without a factor takes a similar one's. A chip's clock is the one that its form without limits holds.
     """
     parts = {}
     for name, seconds in at_peaks(work, peaks).items():

@@ -58,9 +58,9 @@ def memory_needed(work: Work, lasting: float, temporary: float) -> float:
     return lasting + (IN_LOOPS if loops else TEMPORARY) * temporary
 
 
-def without_form(what: Sequence[str]) -> str | None:
+def without_form(missing: Sequence[str]) -> str | None:
     """Why a traced step cannot run on a TPU; None where all of it can."""
-    return (CAST if what[0] == "float64" else NO_FORM.format(", ".join(what))) if what else None
+    return (CAST if missing[0] == "float64" else NO_FORM.format(", ".join(missing))) if missing else None
 
 
 def ends(needed: float, inputs: float = 0.0) -> tuple[float, float]:
@@ -74,8 +74,8 @@ def ends(needed: float, inputs: float = 0.0) -> tuple[float, float]:
 def changes(work: Work, device: HardwareRow, batch: int) -> tuple[dict[str, Any], ...]:
     """Return what keeps a TPU's matrix units idle, with what to set instead, the strongest first.
 
-    `cause` is float32, "time steps" or batch; `share` is its part of the device's time, `time` that of an example after
-    the change over today's. `batch` are the examples of one chip.
+    `cause` is float32, "time steps" or batch; `share` is its part of the device's time, `time` an example's time after
+    the change over today's. `batch` is the examples of one chip.
     """
     peaks, factors = Peaks.of(device), read_constants()[software_of(work)]["factors"]
 
@@ -83,19 +83,19 @@ def changes(work: Work, device: HardwareRow, batch: int) -> tuple[dict[str, Any]
         return sum(seconds_by_class(changed, peaks, factors).values())
 
     parts = seconds_by_class(work, peaks, factors)
-    whole = sum(parts.values())
-    if not whole:
+    seconds_now = sum(parts.values())
+    if not seconds_now:
         return ()
-    recurrent = sum(value for name, value in parts.items() if "recurrent" in name) / whole
-    products = sum(value for name, value in parts.items() if name.endswith(("product", "convolution"))) / whole
+    recurrent = sum(value for name, value in parts.items() if "recurrent" in name) / seconds_now
+    products = sum(value for name, value in parts.items() if name.endswith(("product", "convolution"))) / seconds_now
     half = replace(work, items=tuple(replace(item, precision="half") for item in work.items if item.precision))
-    rest = tuple(item for item in work.items if not item.precision)
+    without_products = tuple(item for item in work.items if not item.precision)
     times = max(2.0, FULL_ROWS / batch)
-    larger = seconds(_larger(work, times)) / (times * whole)
+    larger = seconds(_larger(work, times)) / (times * seconds_now)
     few, loops = batch < FULL_ROWS, recurrent > LOOPS_SHARE
     causes: list[dict[str, Any]] = [
         {"cause": "float32", "share": products, "setting": "mixed_bfloat16",
-         "time": seconds(replace(half, items=half.items + rest)) / whole},
+         "time": seconds(replace(half, items=half.items + without_products)) / seconds_now},
         {"cause": "time steps", "share": recurrent, "setting": round(times), "time": larger if loops else 1.0},
         {"cause": "batch", "share": 1.0, "setting": round(times), "time": larger if few else 1.0},
     ]  # fmt: skip

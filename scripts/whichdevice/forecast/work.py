@@ -145,14 +145,6 @@ class Work:
         """Whether some of its convolutions have groups, as depthwise ones have."""
         return any("grouped" in item.kind or item.kind.startswith("depthwise") for item in self.items)
 
-    def with_slow_groups(self) -> "Work":
-        """The same work where a library has no fast kernel for grouped convolutions."""
-        items = (
-            replace(item, kind="slow grouped convolution") if item.kind == "grouped convolution" else item
-            for item in self.items
-        )
-        return replace(self, items=tuple(items))
-
     @property
     def has_channels_last(self) -> bool:
         """Whether some of its images have channels as their last axis in memory."""
@@ -226,14 +218,14 @@ def _key(item: Item) -> Key:
     return item.kind, item.precision, item.operations, item.bytes, item.devices
 
 
-def _items(products: Mapping[Key, float], rest: Mapping[Rest, Sums]) -> tuple[Item, ...]:
+def _items(products: Mapping[Key, float], summed: Mapping[Rest, Sums]) -> tuple[Item, ...]:
     """Sums as items, without those that come to nothing."""
     items = [
         Item(kind, precision, operations, nbytes, count, devices=devices)
         for (kind, precision, operations, nbytes, devices), count in products.items()
         if count
     ]
-    for (kind, precision, devices), (nbytes, count) in rest.items():
+    for (kind, precision, devices), (nbytes, count) in summed.items():
         if count:
             items.append(Item(kind, precision, 0.0, nbytes / count, count, devices=devices))
     return tuple(items)
@@ -272,15 +264,15 @@ class Total:
         return sum(key[3] * count for key, count in self.products.items()) + sum(sums[0] for sums in self.rest.values())
 
     def recurrent(self) -> "Total":
-        """The same kernels as those of a time step."""
+        """Return the same kernels as kernels of a time step."""
         total = Total(unknown_loops=self.unknown_loops, unknown_calls=self.unknown_calls)
         for product, count in self.products.items():
             kind: Kind = product[0] if product[0] == "collective" else "recurrent"
             total.products[(kind, *product[1:])] += count
         for key, sums in self.rest.items():
             kind = key[0] if key[0] in ("collective", "transfer") else "recurrent"
-            same = (kind, *key[1:])
-            total.rest[same] = [a + b for a, b in zip(total.rest[same], sums, strict=True)]
+            new_key = (kind, *key[1:])
+            total.rest[new_key] = [a + b for a, b in zip(total.rest[new_key], sums, strict=True)]
         return total
 
     @property

@@ -1,4 +1,4 @@
-"""Run a request in a process of its own, and make its record, whatever becomes of the process."""
+"""Run a request in its own process, and make its record, whatever becomes of the process."""
 
 import json
 import shutil
@@ -24,7 +24,7 @@ from whichdevice.measure.run_end import with_what_was_asked
 from whichdevice.measure.step_work import counter_of, step_work
 from whichdevice.models.loading import Model
 
-Phase = Callable[..., object]  # is told what a process does, and numbers that go with it
+Phase = Callable[..., object]  # takes what a process does, and numbers that go with it
 SoundData = Callable[[], tuple[Path, DataFacts]]
 
 
@@ -80,7 +80,7 @@ def run_attempt(
 ) -> Record:
     """Measure once, whatever becomes of the process; artefacts go to `folder`, output is added to `log`.
 
-    `study` and `run` are names for the record. `phase` is told where it is. `data` reads the request's dataset through.
+    `study` and `run` are names for the record. `phase` takes where it is. `data` reads the request's dataset through.
     A process killed from outside says nothing of the run: it is started again, and a second kill is a failure.
     Raises OSError where the disk was full: that is no fact of the run either.
     """

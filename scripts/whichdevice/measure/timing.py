@@ -253,8 +253,8 @@ def _report_window(on_window: Callable[[float, float], None], budget: Budget, wi
 def _trend_words(trend: Trend, where: str) -> str:
     if trend.p is None:
         return f"{where}; too few windows to test for a trend"
-    said = f"Mann-Kendall p = {trend.p:.2g}, drift {trend.drift:+.1%}"
-    return f"{where}; time is up: still {trend.direction} ({said})" if trend.goes_on else f"{where}; no trend ({said})"
+    test = f"Mann-Kendall p = {trend.p:.2g}, drift {trend.drift:+.1%}"
+    return f"{where}; time is up: still {trend.direction} ({test})" if trend.goes_on else f"{where}; no trend ({test})"
 
 
 def time_steps(

@@ -6,7 +6,7 @@ model are kept with its record, so that an export can be compared with it.
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from math import isfinite, prod
 from pathlib import Path
@@ -16,18 +16,73 @@ import numpy as np
 
 from whichdevice.base.errors import StudyError
 from whichdevice.base.events import Emitter
-from whichdevice.measure.backends.base import Backend, TrainingLoop
+from whichdevice.measure.backends.base import Backend, Means, TrainingLoop
 from whichdevice.measure.backends.number_formats import product_format
 from whichdevice.measure.estimated_memory import training_memory
 from whichdevice.measure.input_pipeline import send_pipeline
 from whichdevice.measure.job import Job, StepWork, timed_call
-from whichdevice.measure.learning_curve import LearningCurve
-from whichdevice.measure.record import Epoch, Learning, Request, WorkloadFacts
+from whichdevice.measure.record import Epoch, Learning, Point, Request, WorkloadFacts
 from whichdevice.measure.timing import time_steps
 from whichdevice.models.batch_order import BatchOrder
 from whichdevice.models.shapes import leaves
 from whichdevice.models.without_keras import NativeModel
 from whichdevice.models.workloads.base import Split, TrainingWorkload
+
+POINTS = 14  # in the time budget, about
+LEAST_POINTS = 10  # even if they take up to twice as long
+
+
+@dataclass
+class LearningCurve:
+    """The clock of learning with a `budget` of seconds; `expected` are those that all of its steps would take."""
+
+    evaluate: Callable[[], Means | None]
+    emit: Emitter
+    budget: float
+    expected: float
+    points: int = 0
+    steps: int = 0
+    _since: np.ndarray = field(default_factory=lambda: np.zeros(3))  # steps since the last point, sums of both means
+
+    def begin(self) -> None:
+        """Send the point of the untrained model, for which the evaluation is traced, and start the clock."""
+        self._began = self._last = time.perf_counter()
+        self._send()
+        self._began = self._last = time.perf_counter()
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds of the budget that are left; negative where it was not enough for the least points."""
+        return self._began + self.budget - time.perf_counter()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is up."""
+        return self.seconds_left <= (0.0 if self.points >= LEAST_POINTS else -self.budget)
+
+    @property
+    def seconds_to_next(self) -> float:
+        """Seconds until a point is due."""
+        return self._last + min(self.budget, self.expected) / POINTS - time.perf_counter()
+
+    def add(self, steps: int, loss: float, metric: float | None, last: bool) -> None:
+        """Take what so many steps were on average; send a point where one is due, or they are the last ones."""
+        self.steps += steps
+        self._since += np.array([1.0, loss, metric or 0.0]) * steps
+        if last or self.seconds_to_next <= 0:
+            self._send(metric is not None)
+
+    def _send(self, has_metric: bool = False) -> None:
+        began = time.perf_counter()
+        point = Point(steps=self.steps, seconds=began - self._began)
+        steps, *sums = self._since
+        if steps:
+            point.loss, point.metric = sums[0] / steps, sums[1] / steps if has_metric else None
+        if (means := self.evaluate()) is not None:
+            point.validation_loss, point.validation_metric = means
+        self.emit.append("curve", point)
+        self._since, self._last = np.zeros(3), began
+        self.points += 1
 
 
 class WatchedSteps:
@@ -282,7 +337,7 @@ def _logs(epoch: Epoch) -> dict[str, float]:
 def run_training(job: Job) -> Callable[[], None]:
     """Measure and send everything but the end; artefacts go to the job's folder.
 
-    Returns what times the input pipeline, in a process of its own, once the run's memory is known.
+    Return what times the input pipeline, in another process, once the run's memory is known.
     """
     backend, workload, request, emit, folder = job.backend, job.workload, job.request, job.emit, job.folder
     train, validation, model, load, build = job.load_and_build()

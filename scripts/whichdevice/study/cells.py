@@ -1,4 +1,4 @@
-"""Cells and runs: what one is, the path that names it, those of a study, and the calls of Snakemake that make them.
+"""Cells and runs: what one is, the path that names it, a study's cells, and the calls of Snakemake that make them.
 
 Cells are enumerated here and nowhere else.
 """
@@ -167,10 +167,7 @@ def _shares_evenly(study: Study, cell: Cell) -> bool:
 
 
 def with_model_settings(study: AnyStudy) -> AnyStudy:
-    """Return the study with what a model decides where the config names none.
-
-    The backend is that of its framework, where it is a model of PyTorch or JAX.
-    """
+    """Return the study with each model's own backend, PyTorch or JAX, where the config names none."""
     return study.model_copy(update={"workloads": {name: _settled(study, name) for name in study.workloads}})
 
 

@@ -62,7 +62,7 @@ class Claim:
 
     @property
     def steps(self) -> int | None:
-        """The number of steps that a published time holds; None where it is no time, or the source does not say."""
+        """Return how many steps a published time has; None where it is another figure, or the source does not say."""
         epoch = self.steps_per_epoch
         if epoch is None and self.batch_size and self.workload in EPOCH_EXAMPLES:
             epoch = math.ceil(EPOCH_EXAMPLES[self.workload] / self.batch_size)
@@ -71,7 +71,7 @@ class Claim:
         return (steps | dict.fromkeys(("wall_time", "total_time"), training)).get(self.metric)
 
     def cause(self, sheet: Mapping[str, HardwareRow]) -> str | None:
-        """Why a forecast on the same device differs or is not there, by what was published alone; None: not known."""
+        """Return why a forecast on the same device differs or is missing, by the publication alone; None: unknown."""
         peak = sheet[self.hardware].fp32_tflops if self.hardware in sheet else None
         cases = {
             self._too_much(peak): self.suspect_factor is not None,
@@ -119,8 +119,8 @@ class Experiment:
         first = self.first
         if first.batch_size is None or self.timed is None:
             return
-        own = (claim.hardware for claim in self.claims if claim.device_class != "cpu" and claim.hardware)
-        for target in map(find_target, dict.fromkeys((*own, *TODAY))):  # of products every core has one of its own
+        published_on = (claim.hardware for claim in self.claims if claim.device_class != "cpu" and claim.hardware)
+        for target in map(find_target, dict.fromkeys((*published_on, *TODAY))):  # products run on every core of a TPU
             yield ProgramRequest(
                 device=target.device,
                 devices=target.devices,

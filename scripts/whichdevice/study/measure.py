@@ -95,8 +95,8 @@ def repeating(record: Record) -> float:
     """Seconds that a second attempt took; 0 without one."""
     if not record.attempts:
         return 0.0
-    other = record.attempts[-1]
-    began = other.started if other.number == 2 else other.ended
+    attempt = record.attempts[-1]
+    began = attempt.started if attempt.number == 2 else attempt.ended
     return (record.ended - began).total_seconds()
 
 

@@ -54,8 +54,8 @@ def standin_notes(data: Data, sources: Mapping[str, Source]) -> list[str]:
         return []
     real = "data.source: tfds downloads the real data"
     unasked = [name for name, source in sources.items() if source == "standin" and name not in data.sources]
-    whole = [name for name in unasked if _missing(name, data) is None]
-    plain = [f"{', '.join(whole)}: stand-in data of the same shapes; {real}"] if whole else []
+    complete = [name for name in unasked if _missing(name, data) is None]
+    plain = [f"{', '.join(complete)}: stand-in data of the same shapes; {real}"] if complete else []
     return plain + [
         f"data.dir: no {missing} in {data.dir}/{name}: {name} is stand-in data; {real}"
         for name, missing in {name: _missing(name, data) for name in unasked}.items()
@@ -64,7 +64,7 @@ def standin_notes(data: Data, sources: Mapping[str, Source]) -> list[str]:
 
 
 def _missing(name: str, data: Data) -> str | None:
-    """The dataset's first archive that `data.dir` lacks; None where it lacks none or is not set."""
+    """Return the dataset's first archive that `data.dir` lacks; None where it has all or is not set."""
     archive = None if data.folder is None else first_missing(data.folder / name, get_dataset(name))
     return None if archive is None else archive.name
 

@@ -32,9 +32,9 @@ def program_requests(study: Study) -> list[ProgramRequest]:
 
 def all_requests(study: Study) -> list[ProgramRequest]:
     """The study's own programs, and what was published of its workloads; a study without forecasts has none."""
-    own = program_requests(study)
-    modules = {request.module for request in own}
-    return [*own, *claim_requests(modules)] if own else []
+    of_study = program_requests(study)
+    modules = {request.module for request in of_study}
+    return [*of_study, *claim_requests(modules)] if of_study else []
 
 
 def study_targets(study: Study) -> list[Target]:
@@ -64,9 +64,7 @@ def _requests(study: Study) -> Iterator[ProgramRequest]:
         modes: tuple[Mode, ...] = GENERATING if workload.mode == "generate" else (workload.mode,)
         lengths: Sequence[int | None] = workload.sequence_length or [None]
         for precision, size, length, target, mode in product(settings.precision, sizes, lengths, targets, modes):
-            chosen = usual_precision(target, precision)
-            if precision == "mixed" and chosen == "mixed_bfloat16":
-                chosen = model.usual_format
+            chosen = usual_precision(target, precision, model.usual_format)
             if size % target.devices == 0:
                 yield ProgramRequest(
                     device=target.device,

@@ -93,8 +93,8 @@ def build_request(study: Study, run: Run) -> Request:
 
 def epochs_of(study: Study, workload: str) -> int:
     """The epochs that a workload learns: its own in the config, else the study's, else the recipe's."""
-    given = study.workloads[workload].epochs, study.train.epochs, model_of(study, workload).recipe.epochs
-    return next(epochs for epochs in given if epochs is not None)
+    settings = study.workloads[workload].epochs, study.train.epochs, model_of(study, workload).recipe.epochs
+    return next(epochs for epochs in settings if epochs is not None)
 
 
 def measuring_order(study: Study, runs: Iterable[Run]) -> list[Run]:

@@ -86,7 +86,7 @@ def add_step_arguments(parser: argparse.ArgumentParser) -> None:
 def mode_of(text: str) -> str:
     """Return the mode; raises StudyError where it was one earlier, before any of its options is looked at."""
     if text == "serve":
-        raise StudyError("--mode serve: is now a command of its own: whichdevice serve MODEL --rps 5 --ttft 1s")
+        raise StudyError("--mode serve: is now a command: whichdevice serve MODEL --rps 5 --ttft 1s")
     return text
 
 
@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def question_of(args: argparse.Namespace) -> "Question":
-    """Return the question of a command line; raises StudyError on a value that is none of its kind."""
+    """Return the question of a command line; raises StudyError on a value that does not suit its option."""
     from whichdevice.apps.questions.question import Question
     from whichdevice.models.loading import Model
 
@@ -288,7 +288,7 @@ class Screen:
 
 
 def wants_of(args: argparse.Namespace) -> "Wants":
-    """Return what the user wants; raises StudyError on a number that is none of its kind."""
+    """Return what the user wants; raises StudyError on a number that does not suit its option."""
     from whichdevice.decide import Wants
 
     sizes = ("examples", "epochs", "steps", "tokens")

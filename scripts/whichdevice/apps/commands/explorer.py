@@ -37,7 +37,7 @@ def _served(name: str) -> Sequence[str]:
 
 def run(args: argparse.Namespace) -> int:
     """Write the page."""
-    from whichdevice.apps.explorer.page import write_page
+    from whichdevice.apps.explorer.answers import write_page
     from whichdevice.apps.explorer.steps import known_models
 
     models = known_models()

@@ -62,11 +62,11 @@ def merged(values: dict[str, Any], overrides: list[str]) -> dict[str, Any]:
 
 
 def _nested(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    both = {
+    replaced = {
         key: _nested(old[key], value) if isinstance(value, dict) and isinstance(old.get(key), dict) else value
         for key, value in new.items()
     }
-    return {**old, **both}
+    return {**old, **replaced}
 
 
 def plan_lines(plan: Any, call: Callable[[str], str]) -> list[str]:
@@ -79,13 +79,13 @@ def plan_lines(plan: Any, call: Callable[[str], str]) -> list[str]:
     estimates = {run: estimate_run(study, run) for run in plan.to_measure()}
     programs = compiled_records(plan)
     done = sum(Path(record).is_file() for record in programs)
-    beside = (len(programs) - done) * COUNT_SECONDS + REDRAW_SECONDS
-    minutes = (sum(one.seconds for one in estimates.values()) + beside) / 60
+    forecast_seconds = (len(programs) - done) * COUNT_SECONDS + REDRAW_SECONDS
+    minutes = (sum(one.seconds for one in estimates.values()) + forecast_seconds) / 60
     disk = len(estimates) * RUN_BYTES + sum(get_dataset(name).nbytes for name in datasets)
     least = any(one.at_least for one in estimates.values())
     again = study.measure.retry_seconds if estimates else 0.0
-    more = f"; up to {again:g} s more where other programs disturb runs" if again else ""
-    how_long = f"{'At least' if least else 'About'} {minutes:.0f} min{more}"
+    repeating = f"; up to {again:g} s more where other programs disturb runs" if again else ""
+    how_long = f"{'At least' if least else 'About'} {minutes:.0f} min{repeating}"
     sources = ", ".join(f"{name} from {study.data.sources[name]}" for name in datasets)
     lines = [
         f"Study {study.study}: {len(plan.runs)} runs configured, {len(wanted)} on this host, "

@@ -69,8 +69,8 @@ def run(args: argparse.Namespace) -> int:
     target = machine_for(plan, args.on)
     cost = set_price(args, target)
     task = json.dumps(make_task(plan, values, target, args), indent=1) + "\n"  # JSON is YAML
-    what = f"{'spot ' * args.spot}machine with {target.label} for {len(plan.wanted(target.kind))} runs"
-    _say(f"One {what} of study {plan.study.study}; it ends after {args.max_hours:.3g} h.\nPrice: {cost}.")
+    machine_words = f"{'spot ' * args.spot}machine with {target.label} for {len(plan.wanted(target.kind))} runs"
+    _say(f"One {machine_words} of study {plan.study.study}; it ends after {args.max_hours:.3g} h.\nPrice: {cost}.")
     print(task, end="", flush=True)
     if args.dry_run:
         return 0
@@ -258,7 +258,7 @@ def _take_down(sky: str, name: str) -> None:
 
 
 def _printed(*command: str) -> bytes | None:
-    """What a command prints; None where it fails. In a session of its own: a terminal's signals do not reach it."""
+    """Return what a command prints; None where it fails. In its own session a terminal's signals do not reach it."""
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, start_new_session=True

@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def served(args: argparse.Namespace) -> "Serving":
-    """Return the answer of a command line; raises StudyError on a value that is none of its kind."""
+    """Return the answer of a command line; raises StudyError on a value that does not suit its option."""
     from whichdevice.models.address import full_name
     from whichdevice.models.diffusion import generator
 
@@ -133,8 +133,7 @@ def _written(args: argparse.Namespace) -> "Serving":
 
 def _generated(args: argparse.Namespace, model: "Diffusion") -> "Serving":
     """The answer for a model that makes images or videos."""
-    from whichdevice.apps.questions.generation import ask_generation
-    from whichdevice.apps.questions.serving import device_named
+    from whichdevice.apps.questions.serving import ask_generation, device_named
     from whichdevice.forecast.serving.forecast import Load
 
     if given := [name for name in OF_LANGUAGE_MODELS if getattr(args, name)]:
@@ -154,7 +153,7 @@ def tokens_of(text: str) -> tuple[int, int]:
     numbers = re.fullmatch(r"([0-9]{1,8}),([0-9]{1,8})", text.replace(" ", ""))
     prompt, answer = map(int, numbers.groups()) if numbers else (0, 0)
     if not (0 < prompt <= MAX_TOKENS and 0 < answer <= MAX_TOKENS):
-        raise StudyError(f"--tokens {text}: those of a prompt and of its answer are needed, e.g. {PROMPT},{ANSWER}")
+        raise StudyError(f"--tokens {text}: write the tokens of a prompt and of its answer, e.g. {PROMPT},{ANSWER}")
     return prompt, answer
 
 

@@ -94,10 +94,10 @@ def overrides(args: argparse.Namespace) -> list[str]:
 
 
 def _pair(text: str) -> tuple[str, str]:
-    there, equals, here = text.partition("=")
-    if not (there and equals and here):
+    name, equals, new_name = text.partition("=")
+    if not (name and equals and new_name):
         raise StudyError(f"study: --rename {text}: needs THERE=HERE, a device's name there and here, e.g. cpu=laptop")
-    return there, here
+    return name, new_name
 
 
 def targets() -> list[str]:

@@ -1,12 +1,14 @@
-"""Answers for well-known models, from their kept steps by the way that `whichdevice ask` takes."""
+"""The page: Python's answer for each well-known model, from its kept steps, and a row for each device."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from whichdevice.apps.explorer.steps import (
     ADAPTERS,
+    GROUPS,
     HALF,
     LORA,
     MEMORY_PARTS,
@@ -15,10 +17,11 @@ from whichdevice.apps.explorer.steps import (
     SINGLE,
     KnownModel,
     items_of,
+    known_models,
 )
-from whichdevice.base.sheets.hardware import HardwareRow
-from whichdevice.decide import Answer, Wants
-from whichdevice.decide.decide import MILLION, amount_of, decide
+from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
+from whichdevice.decide import Answer, Wants, words
+from whichdevice.decide.decide import DEADLINE_HOURS, MILLION, amount_of, decide
 from whichdevice.decide.rows import works
 from whichdevice.forecast import tpu
 from whichdevice.forecast.answer import forecast_of
@@ -27,11 +30,18 @@ from whichdevice.forecast.products import CompiledRecord, ProgramRequest
 from whichdevice.forecast.targets import Target, all_targets, usual_precision
 from whichdevice.forecast.torch.facts import facts_on, outcome, way_on, work_of
 from whichdevice.forecast.work import Software, Work
+from whichdevice.study.report.chart import chart
+from whichdevice.study.report.page import render
+from whichdevice.study.report.products import products
 
 UNTRACED = "this page has not computed such a step there; whichdevice ask forecasts it, from a file of the model"
 NO_HALF = "they have no fast products in 16 bits, which such a training is in"
 NO_BFLOAT16 = "they have no bfloat16, and with a second copy of the weights in float32 the training is too large"
 DEFAULTS, USUAL_BATCH = (MIXED, HALF, LORA, QLORA), 128
+EXPLORER_FOLDER = Path(__file__).parent
+FIRST = "resnet50"  # the model that the page begins with
+
+Served = Callable[[str], Sequence[str]]  # lines on what serves a model, of its name
 
 
 @dataclass(frozen=True)
@@ -132,7 +142,7 @@ def _of_trace(model: KnownModel, training: str, batch: int, target: Target) -> C
     def traced(size: int, changes: tuple[str, ...]) -> Any:
         sums, memory, *of_tpu = steps[f"{size}{'c' * bool(changes)}"]
         work = tpu_work(of_tpu[0], "PyTorch") if on_tpu else Work("gpu", items_of(sums), software="eager")
-        return KeptTrace(work, work, dict(zip(MEMORY_PARTS, memory, strict=True)))
+        return KeptTrace(work, work, dict(zip(MEMORY_PARTS, memory, strict=False)))
 
     trace = way_on(target, traced, batch, mixed=False, tunable=model.has_passes).trace
     work = trace.work if on_tpu else work_of(target, trace, precision)
@@ -143,3 +153,41 @@ def _of_trace(model: KnownModel, training: str, batch: int, target: Target) -> C
     )  # fmt: skip
     status, reason = outcome(facts)
     return CompiledRecord(asked=asked, status=status, reason=reason, facts=facts, work=work.digest(), code_hash="")
+
+
+def write_page(page: Path, names: Iterable[str] = (), served: Served = lambda _: ()) -> None:
+    """Write the page of these models, or of all; `served` says what serves one, if it can be."""
+    models, sheet, devices = known_models(), hardware_rows(), targets()
+    chosen = [models[name] for name in names] or list(models.values())
+    described = [_described(model, devices, sheet) | {"serving": served(model.name)} for model in chosen]
+    first = FIRST if FIRST in {model.name for model in chosen} else chosen[0].name
+    days = [str(offer.date) for row in sheet.values() for offer in row.offers]
+    render(
+        "explorer.html", page, EXPLORER_FOLDER, models=described, first=first,
+        dates=f"Prices: the oldest is of {min(days)}, the newest of {max(days)}.",
+        examples=MILLION, deadline=DEADLINE_HOURS,
+    )  # fmt: skip
+
+
+def _described(model: KnownModel, devices: Sequence[Target], sheet: Mapping[str, HardwareRow]) -> dict[str, Any]:
+    """Return what the page shows of a model."""
+    training, answer = default_answer(model, devices, sheet)
+    small = [option.device for option in answer.options if option.row.fits is False]
+    return {
+        "name": model.name, "group": GROUPS[model.library], "lines": words.lines(answer),
+        "title": " · ".join([words.title(answer), *[training] * (training != MIXED)]),
+        "chart": chart(answer), "rows": products(answer),
+        "notes": [
+            *([f"Too small: {words.joined(small, 6)}."] if small and answer.pick else []),
+            *words.notes(answer), *_left_out(model, training, devices),
+        ],
+    }  # fmt: skip
+
+
+def _left_out(model: KnownModel, training: str, devices: Sequence[Target]) -> list[str]:
+    """Return a line for each reason why devices have no row."""
+    reasons: dict[str, list[str]] = {}
+    for target in devices:
+        if reason := without(model, training, target):
+            reasons.setdefault(reason, []).append(target.device)
+    return [f"No rows of {words.joined(names)}: {reason}." for reason, names in reasons.items()]

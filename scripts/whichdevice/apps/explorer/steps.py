@@ -22,7 +22,9 @@ MIXED, HALF, SINGLE = "mixed 16 bits", "16-bit weights", "TF32 or float32"
 LORA, QLORA = "LoRA", "QLoRA (4-bit weights)"
 ADAPTERS = (LORA, QLORA)
 BATCHES = (1, 8, 32, 128)  # of a language model, whose steps may be several passes
-MEMORY_PARTS = ("weights", "gradients", "optimizer", "working", "peak", "activations")  # of a trace's memory
+MEMORY_PARTS = (  # of a trace's memory; the last three of decoders
+    "weights", "gradients", "optimizer", "working", "peak", "activations", "logits", "single", "inputs",
+)  # fmt: skip
 GROUPS = {
     "hf": "Language, text and speech (Hugging Face)", "timm": "Images: classifiers (timm)", "own": "Others",
     "keras": "In Keras, compiled by XLA: workloads of WhichDevice",

@@ -96,7 +96,7 @@ def _requests(question: Question) -> Iterator[Request]:
 
 
 def _path(question: Question, request: Request) -> Path:
-    """Where the record of a run on this machine is or will be, by all that changes its numbers."""
+    """Return where the record of a run on this machine is or will be, by all that changes its numbers."""
     recipe = None
     if request.dataset is not None:
         from whichdevice.study.prepare import recipe_key

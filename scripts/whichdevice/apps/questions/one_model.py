@@ -58,7 +58,7 @@ class OneModel:
     def forecast(self, show: Callable[[], object] | None = None) -> None:
         """Count the steps; what was counted before, by any command, is read.
 
-        On a terminal `show` is called where records come one after the other, rather than those of all devices at once.
+        On a terminal `show` is called where records come one after the other, rather than all at once.
         """
         asked = list(enumerate(self.requests))
         self.left.forecasts = Countdown(len(asked), PROGRAM_SECONDS)
@@ -80,9 +80,9 @@ class OneModel:
             for number, record in kept.items():
                 if record is not None:
                     know(number, record)
-            rest = [number for number, record in kept.items() if record is None]
-            requests = [self.requests[number] for number in rest]
-            count_steps(requests, None, lambda n, record: know(rest[n], record), self.question.measuring)
+            uncounted = [number for number, record in kept.items() if record is None]
+            requests = [self.requests[number] for number in uncounted]
+            count_steps(requests, None, lambda n, record: know(uncounted[n], record), self.question.measuring)
         self.left.forecasts.pieces = self.left.forecasts.done
 
     def measure(self) -> None:

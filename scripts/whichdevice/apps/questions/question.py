@@ -66,7 +66,7 @@ class Question:
     def batch_size(self, gpus: Sequence[int] = ()) -> int:
         """Examples of a step on all devices that share it, of so many GPUs or of those that are asked about.
 
-        Of a model by its name alone each GPU of a machine has its usual batch. Raises StudyError where a script has
+        A model by its name alone has its usual batch on each GPU. Raises StudyError where a script has
         another batch on each GPU.
         """
         script, given = self.model.found, self.batch
@@ -76,8 +76,8 @@ class Question:
                 f"--batch: the batch is the script's, {script.batch_size}: change it there, or by its arguments"
             )
         most = max(gpus or self.counts) if self.fixed == "batch" else 1
-        each = min(most, GPU_COUNTS[-1]) if self.model.address.kind == "hub" else 1
-        return given or max(self.model.recipe.batch_size * each, most)
+        gpus_each = min(most, GPU_COUNTS[-1]) if self.model.address.kind == "hub" else 1
+        return given or max(self.model.recipe.batch_size * gpus_each, most)
 
 
 def with_objective(question: Question) -> Question:
@@ -106,18 +106,16 @@ def requests_of(question: Question, targets: Sequence[Target], gpus: Sequence[in
     requests = []
     for size in sorted({1, batch}) if generates else [batch]:
         for target in targets:
-            whole = size if question.fixed == "batch" else size * target.devices
-            chosen = usual_precision(target, precision)
-            if precision == "mixed" and chosen == "mixed_bfloat16":
-                chosen = model.usual_format
+            examples = size if question.fixed == "batch" else size * target.devices
+            chosen = usual_precision(target, precision, model.usual_format)
             requests += [
                 ProgramRequest(
                     device=target.device, devices=target.devices, workload=config_name(model), module=model.text,
-                    precision=chosen, batch_size=whole, mode=mode, sequence_length=question.length,
+                    precision=chosen, batch_size=examples, mode=mode, sequence_length=question.length,
                     options=dict(question.options), largest_batch=question.largest, longest_sequence=question.longest,
                 )
                 for mode in modes
-                if whole % target.devices == 0
+                if examples % target.devices == 0
             ]  # fmt: skip
     return requests
 

@@ -66,7 +66,7 @@ def _trees(path: Path) -> list[ast.Module]:
 def _names(tree: ast.AST) -> Iterator[str]:
     """The words that a file imports, names and passes by name; an argument that is False is not passed."""
     for node in ast.walk(tree):
-        given: list[tuple[str | None, ast.expr]] = []
+        arguments: list[tuple[str | None, ast.expr]] = []
         match node:
             case ast.Import(names=names) | ast.ImportFrom(names=names):
                 yield from (alias.name.partition(".")[0] for alias in names)
@@ -74,10 +74,10 @@ def _names(tree: ast.AST) -> Iterator[str]:
             case ast.Name(id=name) | ast.Attribute(attr=name):
                 yield name
             case ast.keyword(arg=name, value=value):
-                given = [(name, value)]
+                arguments = [(name, value)]
             case ast.Dict(keys=keys, values=values):
-                given = [(getattr(key, "value", None), value) for key, value in zip(keys, values, strict=True)]
-        yield from (str(name) for name, value in given if getattr(value, "value", True))
+                arguments = [(getattr(key, "value", None), value) for key, value in zip(keys, values, strict=True)]
+        yield from (str(name) for name, value in arguments if getattr(value, "value", True))
 
 
 def needed_framework(address: Address) -> str:

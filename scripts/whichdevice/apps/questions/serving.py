@@ -1,34 +1,38 @@
-"""A question about serving a language model: which devices, counts and formats are tried, and the answer.
+"""A question about serving a model of language, images or videos: which devices and formats are tried, and the answer.
 
     ask_serving(ServingQuestion(served_model("meta-llama/Llama-3.1-8B-Instruct"), Load(5, 1000, 300, 1.0, 0.05)))
 
-Nothing but this machine's memory rate is measured.
+    ask_generation(generator("hf:black-forest-labs/FLUX.1-dev"), Load(None, 0, 1, 30.0, 30.0, "image"))
+
+Nothing but this machine's memory rate is measured. A GPU makes one image or video after the other.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from whichdevice.base.errors import StudyError
 from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
 from whichdevice.base.sheets.tpus import CHIPS, devices_of
+from whichdevice.decide.decide import DRAWS
 from whichdevice.decide.energy import metered
 from whichdevice.decide.prices import Priced, electricity, hour_of, own_price
 from whichdevice.decide.rows import DOES_NOT_FIT, FORECAST
 from whichdevice.decide.serving import CHEAPER, MAX_SERVERS, Files, ServerRow, Serving, decide, with_formats
 from whichdevice.forecast.serving.forecast import TESTED, Load, ServingForecast, serve_all
+from whichdevice.forecast.serving.generators import Generating, capacity
 from whichdevice.forecast.serving.server import Server, memory_of
-from whichdevice.forecast.targets import GROUPS, find_target, target_rows
+from whichdevice.forecast.targets import GPU_COUNTS, GROUPS, find_target, target_rows
+from whichdevice.models.diffusion import Diffusion
 from whichdevice.models.served import WEIGHT_FORMATS, ServedModel, WeightFormat
 
-GPU_COUNTS = (1, 2, 4, 8)
 # What people serve with today: offered by several clouds, or at home in many rooms; and computers with shared memory.
 DEVICES = (
     "T4", "L4", "A10G", "RTX 3090", "RTX 4090", "RTX 5090", "RTX A6000", "L40S", "A100 SXM 80GB", "H100 SXM",
     "H200 SXM", "B200 SXM", "MI300X", "RTX 6000 Pro", "TPU v5e", "TPU v6e",
 )  # fmt: skip
 COMPUTERS = ("Apple M4 Max", "Apple M3 Ultra", "Ryzen AI Max+ 395", "DGX Spark")
-LLAMA_CPP, VLLM = "llama.cpp", "vllm"
+LLAMA_CPP, VLLM, DIFFUSERS = "llama.cpp", "vllm", "diffusers"
 SMALL = "q4_k_m"  # what llama.cpp mostly runs
 OTHER_FORMATS = ("fp8", "awq")  # that are tried where the user names none
 # What llama.cpp runs in place of a format that it has not.
@@ -78,8 +82,8 @@ def ask_serving(question: ServingQuestion) -> Serving:
     most = math.inf if pick is None or pick.usd_per_hour is None else CHEAPER * pick.usd_per_hour
     smaller = [kept for kept in map(WEIGHT_FORMATS.__getitem__, OTHER_FORMATS) if kept.bits < native.bits]
     rented = [row for row in rows if row.kind != "unified"]
-    others = [_forecast(question, [(row, kept) for row in rented if _runs(row, kept)], most) for kept in smaller]
-    return with_formats(answer, others)
+    in_fewer_bits = [_forecast(question, [(row, kept) for row in rented if _runs(row, kept)], most) for kept in smaller]
+    return with_formats(answer, in_fewer_bits)
 
 
 def _check(question: ServingQuestion) -> None:
@@ -145,7 +149,7 @@ def _forecast(
 
 
 def _counts(question: ServingQuestion, row: HardwareRow) -> tuple[int, ...]:
-    """The numbers of a device that are tried: the user's; of TPUs those of a machine that is rented."""
+    """Return the numbers of a device to try: the user's; of a TPU, as many as a rented machine has."""
     if row.kind == "tpu":
         return tuple(count for count in _rented(row.device) if count in question.counts)
     return question.counts if row.kind == "gpu" else (1,)
@@ -216,3 +220,31 @@ def _this_machine() -> HardwareRow:
         device=HERE, kind="cpu", fp32_tflops=host_flops() / 1e12, mem_gb=(total_memory() or 0) / 2**30,
         mem_bytes=total_memory() or None, mem_bw_gbs=read_rate() / 1e9, spec_source="measured here",
     )  # fmt: skip
+
+
+def ask_generation(
+    model: Diffusion, load: Load, devices: Sequence[str] | None = None, prices: Mapping[str, float] = {}
+) -> Serving:
+    """Return the answer for these devices, or for common ones; `prices` are the user's own for an hour of a device."""
+    frames = f", {model.frames} frames" if model.frames > 1 else ""
+    title = f"{model.name} · {model.width} × {model.height}{frames} · {model.steps} steps"
+    gpus = [Generating(model, row) for row in rows_named(devices)]
+    servers = [_generator_row(one, load, prices) for one in gpus if one.runs]
+    without = tuple(one.row.device for one in gpus if not one.runs and one.row.kind in ("gpu", "tpu"))
+    return decide(title, load, servers, without)
+
+
+def _generator_row(one: Generating, load: Load, prices: Mapping[str, float]) -> ServerRow:
+    row, memory = one.row, one.memory()
+    weights = sum(size for name, size in memory.items() if name != "values")
+    server = ServerRow(
+        row.device, row.kind, FORECAST if one.fits else DOES_NOT_FIT, DIFFUSERS, "bf16", tested=one.tested,
+        fits=one.fits, memory_available=one.available, memory_whole=memory_of(row),
+        memory_parts={"weights": weights, **memory}, rented=True, most_servers=most_servers(row, 1),
+        **vars(price_of(row, 1, prices)),
+    )  # fmt: skip
+    if not one.fits:
+        return server
+    seconds = one.seconds()
+    most = capacity(seconds, load.ttft, one.slowness(DRAWS))
+    return replace(server, max_requests=1, capacity=tuple(map(float, most)), first_token=seconds)

@@ -1,6 +1,6 @@
 """Offers of a published catalogue, gpuhunt's: each provider has a file `version`, and catalog.zip of that version.
 
-A version begins with the day on which the prices were read. Of each device and kind the cheapest instance is taken. A
+A version begins with the day on which the prices were read. The cheapest instance of each device and kind counts. A
 catalogue names GPUs without their form: where a name fits several devices, the instance or the provider tells.
 """
 
@@ -21,7 +21,7 @@ PROVIDERS = {
     "aws": "AWS", "azure": "Azure", "verda": "Verda", "gcp": "GCP", "lambdalabs": "Lambda", "nebius": "Nebius",
     "oci": "OCI", "runpod": "RunPod", "cloudrift": "CloudRift",
 }  # fmt: skip
-ALL_SXM = ("AWS", "GCP", "OCI")  # where every A100, H100 and H200 is on a board of its own
+ALL_SXM = ("AWS", "GCP", "OCI")  # where every A100, H100 and H200 is an SXM module
 FORM_PATTERNS = {"SXM": re.compile(r"sxm|hbm3|standard_nd", re.I), "PCIe": re.compile(r"pcie|standard_nc", re.I)}
 FORM_WORDS = re.compile(r"\b(pcie|sxm\d?|\d+gb|quadro)\b|rtx", re.I)
 SAME_MEMORY = 0.1  # share by which two statements of one memory differ at most

@@ -98,7 +98,7 @@ class HardwareRow(BaseModel):
 
     @property
     def generation(self) -> str:
-        """The family of chips that are made alike: `Hopper`, `Ada`, `CDNA`, `TPU`, `CPU`, `Apple`, or `other`."""
+        """Return the family of the chip: `Hopper`, `Ada`, `CDNA`, `TPU`, `CPU`, `Apple`, or `other`."""
         if self.kind in ("cpu", "tpu"):
             return self.kind.upper()
         known = (name for begin, name, _ in GENERATIONS if (self.compute_capability or "").startswith(begin))
@@ -224,9 +224,10 @@ def _checked(values: dict[str, str], kind: type[_Row], where: str) -> _Row:
         return kind.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
-        what, column = first["msg"].removeprefix("Value error, "), "".join(map(str, first["loc"][:1]))
+        fault, column = first["msg"].removeprefix("Value error, "), "".join(map(str, first["loc"][:1]))
         if first["type"] == "missing":
             raise StudyError(f"{where}: {column} is empty") from error
         if first["type"] == "value_error":
-            raise StudyError(f"{where}: {f'{column} ' if column else ''}{what}") from error
-        raise StudyError(f"{where}: {column} is {str(first['input'])[:40]!r}: {what[:1].lower()}{what[1:]}") from error
+            raise StudyError(f"{where}: {f'{column} ' if column else ''}{fault}") from error
+        value = str(first["input"])[:40]
+        raise StudyError(f"{where}: {column} is {value!r}: {fault[:1].lower()}{fault[1:]}") from error

@@ -48,7 +48,7 @@ class Cores:
     assumed: bool = False
 
     def of(self, devices: int) -> "Cores":
-        """Return those of a machine with so many devices."""
+        """Return the cores of a machine with so many devices."""
         number, low, high = (devices * cores for cores in (self.number, self.low, self.high))
         return Cores(number, low, high, self.log_sd, self.assumed)
 

@@ -149,10 +149,10 @@ def market(offers: Sequence[Offer], kind: Kind = "on_demand", providers: Sequenc
 def offers_of_today(offers: Sequence[Offer], kind: Kind) -> list[Offer]:
     """Return the cheapest offer of each provider, of its newest readings; a GPU alone only where nobody has more."""
     fitting = [offer for offer in offers if offer.offer == kind]
-    whole = [offer for offer in fitting if not offer.gpu_only] or fitting
-    newest = {offer.provider: offer.date for offer in sorted(whole, key=lambda offer: offer.date)}
+    machines = [offer for offer in fitting if not offer.gpu_only] or fitting
+    newest = {offer.provider: offer.date for offer in sorted(machines, key=lambda offer: offer.date)}
     held: dict[str, list[Offer]] = {}
-    for offer in whole:
+    for offer in machines:
         if newest[offer.provider] - offer.date <= SAME_READING:
             held.setdefault(offer.provider, []).append(offer)
     return [min(offers_of_one, key=lambda offer: offer.usd_per_hour) for offers_of_one in held.values()]
@@ -175,7 +175,7 @@ def price_sheet(named: str | None = None) -> Path:
 
 
 def price_sheets(named: str | None = None) -> list[Path]:
-    """The price sheet and, where nobody named one, the user's newer offers beside it."""
+    """Return the price sheet and, where nobody named one, the user's newer offers."""
     sheet, newer = price_sheet(named), users_offers()
     usual = sheet == PRICES and PRICES_VARIABLE not in os.environ
     return [sheet, newer] if usual and newer.is_file() else [sheet]

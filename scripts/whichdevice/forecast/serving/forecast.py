@@ -52,8 +52,8 @@ class ServingForecast:
     """The forecast of one server; nobody ran it. Memory is of one device in bytes, rates are of the whole server.
 
     `capacity` has the largest requests a second of each draw at which nine in ten requests hold the load's seconds; 0:
-    it never does. A draw has the same errors for all servers. `ttft` and `tpot` are those of nine in ten requests at
-    the load, without one those of a user alone; infinite where requests come faster than they are answered.
+    it never does. A draw has the same errors for all servers. Nine in ten requests at the load have `ttft` and
+    `tpot` or less; without a load one user has. They are infinite where requests come faster than their answers.
     """
 
     server: Server
@@ -99,13 +99,13 @@ def slowness(server: Server) -> Array:
     A model is known by published servers of it on this engine.
     """
     spread, kind = server.fitted["sd"], "experts" if server.model.experts else "dense"
-    rest = spread["rest"][kind]
+    unexplained = spread["rest"][kind]
     known = f"{model_shape(server.model)} on {server.engine}" in server.fitted["known"]
     model = 0.0 if known else spread["unseen model"][kind]
     chip = {TESTED: 0.0, LIKE_OTHERS: spread["unseen chip"], UNTESTED: spread["unseen generation"]}[source_of(server)]
-    logs = math.hypot(model, rest * SHARED) * normal(DRAWS, SEED, "shared", "serving", server.engine)
+    logs = math.hypot(model, unexplained * SHARED) * normal(DRAWS, SEED, "shared", "serving", server.engine)
     logs = logs + chip * normal(DRAWS, SEED, "own", "serving", server.row.device)
-    logs = logs + rest * OWN * normal(DRAWS, SEED, "rest", server.row.device, server.count, server.weights.name)
+    logs = logs + unexplained * OWN * normal(DRAWS, SEED, "rest", server.row.device, server.count, server.weights.name)
     return np.asarray(np.exp(logs))
 
 

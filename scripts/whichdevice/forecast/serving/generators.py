@@ -3,23 +3,23 @@
     one = Generating(generator("hf:black-forest-labs/FLUX.1-dev"), hardware_rows()["L40S"])
     one.seconds(), one.memory(), one.fits
 
-As diffusers runs them, in 16 bits, without a compiler: kernels as they are traced (models/generators.json), timed as
-those of every PyTorch model (time_model.py). Attention has a time of its own, as over thousands of tokens it decides:
-FlashAttention-2, which PyTorch runs, multiplies on every chip since Ampere at Ampere's rate in a clock. A few factors
-are fitted to published times (fit/generators.py).
+diffusers runs them in 16 bits, without a compiler. Kernels are traced (models/generators.json) and timed as for every
+PyTorch model (time_model.py). Attention is timed apart, as it decides over thousands of tokens: FlashAttention-2, which
+PyTorch runs, multiplies on every chip since Ampere at Ampere's rate in a clock. A few factors are fitted to published
+times (fit/generators.py).
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from whichdevice.base.files import json_of
 from whichdevice.base.sheets.hardware import HardwareRow
 from whichdevice.forecast.joint import normal
+from whichdevice.forecast.serving.queue import PERCENT_IN_TIME, WARM
 from whichdevice.forecast.serving.server import CONTEXT_BYTES, memory_of
 from whichdevice.forecast.time_model import Peaks, read_constants, seconds_by_class, typical_host
 from whichdevice.forecast.work import Item, Work
@@ -33,8 +33,6 @@ EXPONENTIALS = 16  # of a multiprocessor in a clock, of Volta to Blackwell: CUDA
 SHARP = 4  # how sharply the longer of the device's and the host's time decides
 REQUESTS = 800  # simulated at each rate
 LOADS = np.array([0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.88, 0.94, 0.98])  # of the rate at full load
-PERCENT_IN_TIME = 90  # per cent of the requests that must be in time
-WARM = 0.1  # share of the requests at the beginning that are not counted
 
 
 @dataclass(frozen=True)
@@ -71,16 +69,16 @@ class Generating:
 
     def seconds(self) -> float:
         """Return the seconds of one image or video."""
-        return whole(self.parts(), read_generators()["factors"])
+        return whole(self.parts(), json_of(GENERATOR_CONSTANTS)["factors"])
 
     @property
     def tested(self) -> bool:
         """Whether published times are of this chip."""
-        return self.row.device in read_generators()["chips"]
+        return self.row.device in json_of(GENERATOR_CONSTANTS)["chips"]
 
     def slowness(self, draws: int, seed: int = 0) -> np.ndarray:
         """Return draws of how many times longer than forecast it takes: by its model, and by its chip."""
-        spread = read_generators()["sd"]
+        spread = json_of(GENERATOR_CONSTANTS)["sd"]
         logs = spread["model"] * normal(draws, seed, "shared", "generators", self.model.name)
         chip = 0.0 if self.tested else spread["chip"]
         return np.asarray(np.exp(logs + chip * normal(draws, seed, "own", "generators", self.row.device)))
@@ -119,22 +117,16 @@ def _without_attention(work: Work, peaks: Peaks) -> float:
 
 
 def whole(parts: Mapping[str, float], factors: Mapping[str, float]) -> float:
-    """Return seconds from those of the parts: of the device or of the host, whichever is longer, and of the decoder."""
+    """Return the sum of the parts' seconds: of the device or of the host, whichever is longer, and of the decoder."""
     times = {name: seconds * factors[name] for name, seconds in parts.items()}
     device = times["attention"] + times["exponentials"] + times["others"]
     return float((device**SHARP + times["host"] ** SHARP) ** (1 / SHARP) + times["decode"])
 
 
-@cache
-def read_generators() -> Mapping[str, Any]:
-    """Return the constants that fit/generators.py writes."""
-    return dict(json.loads(GENERATOR_CONSTANTS.read_text(encoding="utf-8")))
-
-
 def capacity(seconds: float, within: float, slow: np.ndarray) -> np.ndarray:
     """Return the most requests a second that are made in time, one after the other; 0: none is in time.
 
-    `seconds` are those of one, `slow` how many times longer it takes: a number for each draw of the error.
+    `seconds` is the time of one, `slow` how many times longer it takes: a number for each draw of the error.
     """
     place = np.searchsorted(_waits(), within / (seconds * slow), "right")
     most = LOADS[np.maximum(place, 1) - 1] / (seconds * slow)

@@ -71,7 +71,7 @@ class Engines:
 
     @classmethod
     def of(cls, servers: Sequence[Server], tokens: float) -> Engines:
-        """Return those of servers whose requests have so many tokens, prompt and answer, on average."""
+        """Return the engines of servers whose requests have so many tokens, prompt and answer, on average."""
         decode, prefill, context, pair = [], [], [], []
         for server in servers:
             plain = server.seconds(SIZES, 0.0)
@@ -125,18 +125,24 @@ class Engines:
 
 @dataclass(frozen=True)
 class Times:
-    """The waiting of each row's requests, in seconds, and the work of the server."""
+    """The seconds of each row's requests [rows, requests]: to the first token, and from token to token."""
 
-    ttft: Array  # that nine in ten requests hold
-    tpot: Array
-    mean_ttft: Array
-    median_tpot: Array
-    throughput: Array  # requests a second that were answered
-    batch: Array  # requests in flight, on average over the busy time
+    first: Array
+    next: Array  # nan where an answer is too short to tell
+
+    @property
+    def ttft(self) -> Array:
+        """Return the seconds to the first token that nine in ten requests hold."""
+        return np.asarray(np.nanpercentile(self.first, PERCENT_IN_TIME, axis=1))
+
+    @property
+    def tpot(self) -> Array:
+        """Return the seconds from token to token that nine in ten requests hold."""
+        return np.asarray(np.nanpercentile(self.next, PERCENT_IN_TIME, axis=1))
 
 
 def _of_table(table: Array, rows: npt.NDArray[np.int64], tokens: Array) -> Array:
-    """Return the seconds of so many tokens in each row, between those of the table's sizes."""
+    """Return the seconds of so many tokens in each row, on a line between two sizes of the table."""
     place = np.clip(np.searchsorted(SIZES, tokens, "right") - 1, 0, len(SIZES) - 2)
     low, high = SIZES[place], SIZES[place + 1]
     share = np.clip((tokens - low) / (high - low), 0.0, None)
@@ -147,7 +153,7 @@ def _of_table(table: Array, rows: npt.NDArray[np.int64], tokens: Array) -> Array
 def simulate(engines: Engines, rates: Array, requests: Requests, together: Array | None = None) -> Times:
     """Return the times of the requests at each row's rate, in requests a second.
 
-    With `together`, so many requests of a row are always under way: the next one comes when an answer ends.
+    `together` requests of a row are always under way: the next one comes when an answer ends.
     """
     servers = _Servers(engines, rates, requests, together)
     while (working := servers.following < servers.number).any():
@@ -180,7 +186,7 @@ class _Servers:
         left = answer * (np.arange(BUNDLES) + 0.5) / BUNDLES
         self.end[:, self.number :] = np.where(self.bundled[:, None] > 0, left, np.inf)
         self.following = np.zeros(rows, dtype=int)  # the next request that is read
-        self.now, self.iteration, self.busy, self.batch_seconds = (np.zeros(rows) for _ in range(4))
+        self.now, self.iteration, self.busy = (np.zeros(rows) for _ in range(3))
         # Seconds and iterations at which each request has its first token and its last one.
         self.first, self.first_iteration, self.last, self.last_iteration = (
             np.full((rows, self.number), np.nan) for _ in range(4)
@@ -231,7 +237,6 @@ class _Servers:
         """Let time pass, in which so many tokens of prompts are read."""
         self.now, self.busy = self.now + seconds, self.busy + seconds
         self.iteration = self.iteration + iterations
-        self.batch_seconds += seconds * self.in_flight
         self.cached += self.in_flight * iterations + tokens
 
     def _give_first_tokens(self, prompts: Counts) -> None:
@@ -243,15 +248,15 @@ class _Servers:
             self.end[row, request] = self.iteration[row] + self.requests.answers[request] - 1
         self.in_flight, self.following = self.in_flight + prompts, self.following + prompts
 
-    def _end_answers(self, some: Counts) -> None:
+    def _end_answers(self, looked_at: Counts) -> None:
         """Note the answers that have ended in some rows, and let the next requests come."""
-        row, request = np.nonzero(self.end[some] <= self.iteration[some, None])
-        row = some[row]
-        own = request < self.number  # in place of a bundle of those from the start
+        row, request = np.nonzero(self.end[looked_at] <= self.iteration[looked_at, None])
+        row = looked_at[row]
+        single = request < self.number  # in place of a bundle of those from the start
         self.end[row, request] = np.inf
-        self.last[row[own], request[own]] = self.now[row[own]]
-        self.last_iteration[row[own], request[own]] = self.iteration[row[own]]
-        ended = np.where(own, 1.0, self.bundled[row] / BUNDLES)
+        self.last[row[single], request[single]] = self.now[row[single]]
+        self.last_iteration[row[single], request[single]] = self.iteration[row[single]]
+        ended = np.where(single, 1.0, self.bundled[row] / BUNDLES)
         rows = len(self.rows)
         self.in_flight = np.maximum(0.0, self.in_flight - np.bincount(row, ended, rows))
         self.cached = np.maximum(0.0, self.cached - np.bincount(row, ended * self.cached_of[request], rows))
@@ -278,11 +283,4 @@ class _Servers:
         ahead, reading, after = self.engines.first.T
         waited = ahead + after * np.nanmean(tpot, axis=1, where=np.isfinite(tpot))
         ttft = (reading[:, None] * (self.first - self.arrival) + waited[:, None])[:, counted]
-        return Times(
-            np.nanpercentile(ttft, PERCENT_IN_TIME, axis=1),
-            np.nanpercentile(tpot, PERCENT_IN_TIME, axis=1),
-            np.nanmean(ttft, axis=1),
-            np.nanmedian(tpot, axis=1),
-            self.number / np.maximum(self.now, 1e-12),
-            self.batch_seconds / np.maximum(self.busy, 1e-12),
-        )
+        return Times(ttft, tpot)

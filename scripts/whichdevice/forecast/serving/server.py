@@ -11,16 +11,16 @@ work of the seconds at the sheet's peaks, each times a factor that is fitted to 
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from whichdevice.base.files import json_of
 from whichdevice.base.sheets.hardware import UNIFIED, HardwareRow
 from whichdevice.base.sheets.tpus import CHIPS, devices_of
 from whichdevice.forecast.time_model import MAX_PCIE, Peaks
@@ -49,7 +49,7 @@ WIDTH = 4096  # of a usual model
 # GPUs do not reach each other's memory (ai-dynamo/aiconfigurator, collectives of NCCL).
 PEERS, NO_PEERS = {1: 1.0, 2: 0.58, 4: 0.4, 8: 0.38}, {1: 1.0, 2: 0.62, 4: 0.16, 8: 0.05}
 SAME_FORMAT = {"awq": "gptq"}
-FEW_BITS = {"nvfp4": "fp4", "mxfp4": "fp4"}  # whose kernels of experts are alike
+FEW_BITS = {"nvfp4": "fp4", "mxfp4": "fp4"}  # whose kernels of experts are the same
 CLASSES = (
     "weights", "experts", "slices", "cache", "products", "expert products", "attention", "activations",
     "layers", "layer widths", "expert layers", "latent layers", "state layers", "routing",
@@ -59,7 +59,7 @@ EACH_LAYER = (*(name for name in CLASSES if name.endswith("layers")), "layer wid
 MEMORY = ("weights", "experts", "slices", "cache", "activations")
 SLICE = 128  # columns of an expert's matrix: what a narrow part of it takes beside its own bytes
 UNEVEN = 0.5  # of what the busiest of several devices would have more than the mean, were experts drawn evenly
-# Operations a second over those of 16 bits, where the chip has products in the format.
+# Operations a second over the rate in 16 bits, where the chip has products in the format.
 FASTER = {
     "fp8": {"Ada": 2, "Hopper": 2, "Blackwell": 2, "Blackwell RTX": 2, "CDNA": 2},
     "int8": dict.fromkeys(("Turing", "Ampere", "Ampere RTX", "Ada", "Hopper", "Blackwell", "Blackwell RTX", "CDNA"), 2),
@@ -76,7 +76,7 @@ def memory_of(row: HardwareRow) -> float:
 
 
 def speed_up(weights: WeightFormat, row: HardwareRow) -> tuple[str, float]:
-    """Return the number format that products are made in, and how much faster they are than those of 16 bits."""
+    """Return the number format that products are made in, and how much faster they are than in 16 bits."""
     name = PEAKS_OF_PRODUCTS.get(weights.operations, "half")
     if weights.name == "mxfp4" and row.generation == "Blackwell":  # whose kernels take activations of 8 bits
         name = "fp8"
@@ -104,7 +104,7 @@ class Server:
 
     @property
     def parts(self) -> int:
-        """Into how many parts each layer is split; llama.cpp gives each device some layers, one after the other."""
+        """Return into how many parts a layer is split; llama.cpp gives each device some layers, one after the other."""
         return 1 if self.engine == "llama.cpp" else self.count
 
     @property
@@ -143,7 +143,7 @@ class Server:
 
     @property
     def cache_parts(self) -> float:
-        """Into how many parts a request's cache is split: at most as many as there are heads of it."""
+        """Return into how many parts a request's cache is split: at most as many as it has heads."""
         if self.whole_attention:
             return self.parts  # of the requests
         return 1 if self.model.latent else min(self.parts, self.model.kv_heads)
@@ -219,7 +219,7 @@ class Server:
     def fitted(self) -> Mapping[str, Any]:
         """The constants of its engine."""
         group = "llama.cpp" if self.engine == "llama.cpp" else "tpu" if self.row.kind == "tpu" else "servers"
-        return (self.constants or read_constants())[group]
+        return (self.constants or json_of(CONSTANTS))[group]
 
     @cached_property
     def first_token(self) -> Mapping[str, float]:
@@ -237,10 +237,10 @@ class Server:
         attention_parts = 1 if self.whole_attention else parts
         bandwidth, rate = peaks["bandwidth"], peaks["half"] * speed_up(kept, self.row)[1]
         attention = model.layers * model.attention
-        other = model.read_bytes(kept, 0) - attention * kept.attention_bits / 8
+        always_read = model.read_bytes(kept, 0) - attention * kept.attention_bits / 8
         touched = model.experts_touched(tokens) if model.experts else none
-        whole = self._on_the_busiest(touched) if self.split_experts else touched  # that one device reads, or a part of
-        narrow = whole * model.expert_layers * model.matrices * model.hidden * SLICE * kept.bits / 8
+        read_experts = self._on_the_busiest(touched) if self.split_experts else touched  # or parts of them
+        narrow = read_experts * model.expert_layers * model.matrices * model.hidden * SLICE * kept.bits / 8
         if self.split_experts:
             narrow = 0.0 * narrow
         whole_layers = model.layers - model.windowed_layers - model.state_layers
@@ -253,8 +253,8 @@ class Server:
         read_dim = HEAD if model.latent else model.head_dim
         width = 2.0 * model.hidden
         work = {
-            "weights": (attention * kept.attention_bits / 8 / attention_parts + other / parts) / bandwidth + none,
-            "experts": whole * model.expert * kept.bits / 8 / (1 if self.split_experts else parts) / bandwidth,
+            "weights": (attention * kept.attention_bits / 8 / attention_parts + always_read / parts) / bandwidth + none,
+            "experts": read_experts * model.expert * kept.bits / 8 / (1 if self.split_experts else parts) / bandwidth,
             "slices": narrow / bandwidth,
             "cache": (cache_bytes / self.cache_parts + state / parts) / bandwidth,
             "products": 2 * ((attention + model.always) * tokens + model.embedding * requests) / parts / rate,
@@ -304,14 +304,8 @@ def paces(name: str, server: Server) -> tuple[str, ...]:
 
 
 def factors_of(fitted: Mapping[str, float], server: Server) -> dict[str, float]:
-    """Return the factor of each class of work of a server; what nobody measured has that of the others."""
+    """Return the factor of each class of work of a server; what nobody measured adds no factor."""
     return {name: fitted[name] * math.prod(fitted.get(pace, 1.0) for pace in paces(name, server)) for name in CLASSES}
-
-
-@cache
-def read_constants() -> dict[str, Any]:
-    """Return the constants that fit/serving.py writes."""
-    return dict(json.loads(CONSTANTS.read_text(encoding="utf-8")))
 
 
 def model_shape(model: ServedModel) -> str:

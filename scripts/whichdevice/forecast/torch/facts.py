@@ -36,15 +36,19 @@ JOINED = 2  # copies of the logits in float32 that a trace holds at once, and XL
 
 def way_on(
     target: Target, traced: Callable[[int, tuple[str, ...]], Trace], batch_size: int, mixed: bool, tunable: bool,
-    passes: int | None = None, shares: bool = False,
+    passes: int | None = None, shares: bool = False, seconds: Callable[[Trace], float] = lambda _: 0.0,
 ) -> Way:  # fmt: skip
-    """Return how each device of a target takes its part of the batch, with its trace; see `way_that_fits`."""
+    """Return how each device of a target takes its part of the batch, with its trace; see `way_that_fits`.
+
+    Without `seconds`, DDP goes before FSDP.
+    """
     available = target.available(RESERVE)
 
     def fits(trace: Trace) -> bool:
         return memory_ends(target, trace)[1] <= available
 
-    return way_that_fits(traced, batch_size // target.devices, target.devices, fits, mixed, tunable, passes, shares)
+    size = batch_size // target.devices
+    return way_that_fits(traced, size, target.devices, fits, seconds, mixed, tunable, passes, shares)
 
 
 def needed_on(target: Target, trace: Trace) -> float:
@@ -105,7 +109,7 @@ def layout_note(target: Target, trace: Trace, work: Work, mode: str) -> str | No
 
 
 def facts_on(target: Target, trace: Trace, work: Work, **facts: Any) -> CompileFacts:
-    """Return the facts of a step on a target: its memory and its work, and those of `facts`."""
+    """Return the facts of a step on a target: its memory, its work, and `facts`."""
     available, needed = target.available(RESERVE), needed_on(target, trace)
     low, high = memory_ends(target, trace, work.software == "torch.compile")
     sent = sum(item.bytes * item.count for item in work.items if item.kind == "collective")
@@ -129,9 +133,9 @@ def _forward(target: Target, trace: Trace, tf32: bool) -> dict[str, float]:
     """Return the shares of the device's time and of the kernels that come before the backward pass."""
     if trace.forward is None or not trace.work.kernels or target.kind == "tpu":
         return {}
-    part, whole = (work.in_tf32() if tf32 else work for work in (trace.forward, trace.work))
+    part, step = (work.in_tf32() if tf32 else work for work in (trace.forward, trace.work))
     try:
-        share = time_share(part, whole, target.row)
+        share = time_share(part, step, target.row)
     except StudyError:  # the sheet lacks a number: no forecast either
         return {}
     return {"forward_share": share, "forward_kernels": trace.forward.kernels / trace.work.kernels}

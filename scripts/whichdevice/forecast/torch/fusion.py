@@ -46,7 +46,7 @@ class Fusion:
         self._now.pop(storage, None)
 
     def items(self) -> tuple[Item, ...]:
-        """Return the kernels: those of libraries, and the sum of the joined ones."""
+        """Return the kernels: each kernel of a library, and the sum of the joined ones."""
         level = Level(self._size, self._operations, self._given, set(self._now.values()), anew=0.0)
         return level.kernels()[0].total().work("gpu").items
 

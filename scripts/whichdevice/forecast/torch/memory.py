@@ -61,7 +61,7 @@ def at_peak(memory: Mapping[str, float]) -> dict[str, float]:
 class Plan:
     """The traces of a step, by its batch size and by what is changed, each made once: also for later, in `folder`.
 
-    Of many equal blocks that a file makes, changes are traced on a few, the rest by difference: where that gives the
+    Where a file makes many equal blocks, changes are traced on a few, the rest by difference: where that gives the
     step without changes. `copies` has the parts of BY_LIBRARY by batch size, and whether QLoRA is a change.
     """
 
@@ -94,11 +94,11 @@ class Plan:
 
     def _by_few(self, size: int) -> bool:
         """Whether changes of this step are traced on few blocks."""
-        whole = self._traces.get((size, ()))
-        few = None if whole is None or self.shallow is None else self.draft(size)
-        if whole is None or few is None:
+        full = self._traces.get((size, ()))
+        few = None if full is None or self.shallow is None else self.draft(size)
+        if full is None or few is None:
             return False
-        pairs = [(need(few), need(whole)), (few.work.operations, whole.work.operations)]
+        pairs = [(need(few), need(full)), (few.work.operations, full.work.operations)]
         return all(abs(one - other) <= SAME * other for one, other in pairs)
 
     def trace(self, size: int, ways: tuple[str, ...] = (), like: int | None = None) -> Trace:
@@ -168,15 +168,15 @@ def shallow(step: Step) -> Step | None:
 
     if step.layers is not None:
         return None
-    whole = built(step, Fakes())
-    _, blocks = blocks_of(whole)
+    full = built(step, Fakes())
+    _, blocks = blocks_of(full)
     if len(blocks) <= 2 * FEW_LAYERS[1] or len({*map(_sizes, blocks)}) > 1:
         return None
 
     def build(layers: int = len(blocks)) -> Any:
         module = step.build()
         owner, _ = blocks_of(module)
-        if module is whole or not isinstance(owner, nn.ModuleList | nn.Sequential) or len(owner) != len(blocks):
+        if module is full or not isinstance(owner, nn.ModuleList | nn.Sequential) or len(owner) != len(blocks):
             raise StudyError("the blocks of this model cannot be left out")
         del owner[layers:]
         return module

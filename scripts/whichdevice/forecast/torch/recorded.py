@@ -3,7 +3,7 @@
     plan = Recordings(address, found, "mixed_bfloat16")
     plan.trace(32), plan.trace(32, ("gradient checkpointing",))
 
-Batches that its GPUs share are those of a run on so many. Any other one lies on the line through two, which a run
+A batch that GPUs share is recorded in a run on so many. Any other one lies on the line through two, which a run
 records: the script's own and one with half of its loader's.
 """
 
@@ -63,17 +63,17 @@ class Recordings(Plan):
                 raise StudyError(NOT_OF_SCRIPT)
             changes |= CONDITIONS[way]
         found, record = recording(self._address, **changes)
-        whole, trace = found.batch_size, Trace.from_dict(record["trace"])
-        if size == whole:
+        batch, trace = found.batch_size, Trace.from_dict(record["trace"])
+        if size == batch:
             return trace
-        if self._found.keeps == "batch" and record["counts_gpus"] and whole % size == 0:
-            shared, of_part = recording(self._address, **changes, gpus=whole // size * self._found.conditions.gpus)
+        if self._found.keeps == "batch" and record["counts_gpus"] and batch % size == 0:
+            shared, of_part = recording(self._address, **changes, gpus=batch // size * self._found.conditions.gpus)
             if shared.batch_size == size:
                 return Trace.from_dict(of_part["trace"])
         if record["other"] is None:
             raise StudyError(f"{self._address.label}: {NO_OTHER}")
         examples, digest = record["other"]
-        return trace_between((whole, trace), (examples, Trace.from_dict(digest)), size)
+        return trace_between((batch, trace), (examples, Trace.from_dict(digest)), size)
 
 
 def _none(*_: Any) -> Any:

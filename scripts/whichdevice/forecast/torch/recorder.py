@@ -65,7 +65,7 @@ class Recorder(Kernels):
         self.parts = list[Segment]()  # since the last step
 
     def end_part(self) -> None:
-        """Let a batch whose gradients were summed be a part of its own."""
+        """End the part of a batch whose gradients were summed."""
         self.parts.append(replace(self.segment, live=dict(self.bytes_of)))
         self.segment = Segment(whole=self.segment.whole)
 
@@ -77,9 +77,9 @@ class Recorder(Kernels):
     def take(self) -> list[Segment]:
         """Return what ran since the last time, and begin anew."""
         self.end_part()
-        taken, self.parts, self.segment = self.parts, [], Segment()
+        parts, self.parts, self.segment = self.parts, [], Segment()
         self._note()
-        return taken
+        return parts
 
     def begin_backward(self) -> None:
         """Note what the forward pass kept."""

@@ -15,7 +15,7 @@ from whichdevice.base.identity import installed_versions
 from whichdevice.base.parts import GENERATED_UNIT
 from whichdevice.forecast import tpu
 from whichdevice.forecast.memory import NONE_FITS, largest_batch
-from whichdevice.forecast.products import GENERATING, Change, CompileFacts, CompileStatus, ProgramRequest
+from whichdevice.forecast.products import GENERATING, Change, CompileFacts, CompileStatus, Pass, ProgramRequest
 from whichdevice.forecast.targets import Target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.facts import (
@@ -29,10 +29,9 @@ from whichdevice.forecast.torch.facts import (
     way_on,
     work_of,
 )
-from whichdevice.forecast.torch.memory import LIGHT, RESERVE, Copies, Plan, in_bfloat16, need
+from whichdevice.forecast.torch.memory import HALF, LIGHT, RESERVE, Copies, Plan, in_bfloat16, need
 from whichdevice.forecast.torch.recorded import Recordings
-from whichdevice.forecast.torch.running import Running
-from whichdevice.forecast.torch.several import Way, accumulated
+from whichdevice.forecast.torch.several import Way, accumulated, on_gpus
 from whichdevice.forecast.torch.step import Step, Trace
 from whichdevice.forecast.work import Item, Work
 from whichdevice.models.hugging_face import HubModel
@@ -44,6 +43,8 @@ from whichdevice.models.workloads.base import Options
 
 NO_GENERATION = "generation is forecast for Keras models and for decoders of Hugging Face, hf:NAME"
 TRACES = Path("results/programs/traces")
+MAX_PASS = 2**24  # examples of a pass: a larger one is tried of no model
+STEP = 4  # from one size of a pass to the next: the time between two is on a straight line
 SHORTEST, ROUND = 256, 64  # tokens of the first sequence that is tried for the longest, and of its steps
 FORWARD = "the forward pass of its training step, with the loss and what that pass keeps for gradients"
 COMPILED = ("by torch.compile; the memory is of the step without it, which takes a little more",)
@@ -54,8 +55,8 @@ OWN_AUTOCAST = re.compile(r"autocast\((?!\s*['\"]cpu)[^)]*\)")
 
 def one_trace(request: ProgramRequest) -> ProgramRequest:
     """The request whose trace is this one's, too: what differs by the label of its number format alone."""
-    same = {"mixed_float16": "mixed_bfloat16", "tf32": "float32"}
-    return request.model_copy(update={"precision": same.get(request.precision, request.precision)})
+    traced_as = {"mixed_float16": "mixed_bfloat16", "tf32": "float32"}
+    return request.model_copy(update={"precision": traced_as.get(request.precision, request.precision)})
 
 
 class Traced:
@@ -173,8 +174,7 @@ class Traced:
         if needed > available or facts.memory_tight:
             facts = facts.model_copy(update={"changes": self._changes(request, target, work, available)})
         if request.largest_batch and request.mode == "train" and target.kind == "gpu":
-            running = Running(self.plan, self._first, self._compiled, request, target, way, work)
-            facts = facts.model_copy(update={"passes": running.passes()})
+            facts = facts.model_copy(update={"passes": self._passes(request, target, way, work)})
         if request.longest_sequence and request.mode == "train" and isinstance(self._workload, HubModel):
             facts = facts.model_copy(update={"longest_sequence": self._longest(request, target)})
         if (request.largest_batch or needed > available) and not self._workload.tunable:
@@ -217,7 +217,11 @@ class Traced:
         passes = self._workload.tuning.gradient_accumulation if trains else None
         mixed = self.plan.step.precision.startswith("mixed")
         shares = isinstance(self.plan, Recordings) and self.plan.shares_weights
-        return way_on(target, self.trace, request.batch_size, mixed, trains and tuned, passes, shares)
+
+        def seconds(trace: Trace) -> float:
+            return self._seconds(request, target, self._work(target, trace, request))
+
+        return way_on(target, self.trace, request.batch_size, mixed, trains and tuned, passes, shares, seconds)
 
     def _seconds(self, request: ProgramRequest, target: Target, work: Work) -> float:
         return forecast_step(work, target.row, request.mode, target.devices).seconds
@@ -239,6 +243,42 @@ class Traced:
             )
             for ways, trace in self.plan.changed(size, lambda trace: needed_on(target, trace) <= available)
         ]
+
+    def _passes(self, request: ProgramRequest, target: Target, way: Way, work: Work) -> list[Pass]:
+        """Return what passes of 1, 4, 16 and more examples take, until none fits; then with checkpointing.
+
+        The largest of each is found by halves, to an eighth.
+        """
+        asked, available = request.batch_size // target.devices, target.available(RESERVE)
+        an_example = self._seconds(request, target, work) / asked
+        master = way.sharing == "fsdp" and self.plan.step.precision.startswith("mixed")
+        passes: list[Pass] = []
+
+        def fits(size: int, ways: tuple[str, ...]) -> bool | None:
+            """Return whether a pass fits, which is then kept; None where it cannot be traced."""
+            try:
+                trace = self.plan.trace(size, ((HALF,) if master else ()) + ways, self._first)
+            except Exception:  # one example is too few for a batch norm, other numbers do not fit its shapes
+                return None
+            trace = on_gpus(trace, target.devices, way.sharing, master)
+            if memory_ends(target, trace, self._compiled)[1] > available:
+                return False
+            time = self._seconds(request, target, self._work(target, trace, request)) / size / an_example
+            passes.append(Pass(batch=size, checkpointing=bool(ways), memory_needed=need(trace), time=time))
+            return True
+
+        size = 1
+        for ways in ((), (LIGHT,)):
+            while size <= MAX_PASS:
+                known = fits(size, ways)
+                if known is False or (known is None and size >= asked):
+                    break
+                size *= STEP
+            low, high = size // STEP, size
+            while size <= MAX_PASS and high - low > high // 8:
+                middle = (low + high) // 2
+                low, high = (middle, high) if fits(middle, ways) else (low, middle)
+        return passes
 
     def _longest(self, request: ProgramRequest, target: Target) -> int:
         """Return the longest sequence that surely fits with one example in a pass, checkpointed; 0 where none does.

@@ -22,6 +22,7 @@ from whichdevice.forecast.torch.step import Trace
 from whichdevice.forecast.work import Item
 
 Sharing = Literal["ddp", "fsdp", "zero2"]
+SHARINGS: tuple[Sharing, ...] = ("ddp", "fsdp")
 NAMES = {"ddp": "DDP", "fsdp": "FSDP"}
 BATCHES = (4, 1)  # of one pass of a rank, that are tried
 GATHERED_LAYERS = 2  # whose weights a rank holds whole: the one at work and the next
@@ -51,34 +52,39 @@ def way_that_fits(
     size: int,
     devices: int,
     fits: Callable[[Trace], bool],
+    seconds: Callable[[Trace], float],
     mixed: bool = False,
     tunable: bool = False,
     accumulation: int | None = None,
     shares: bool = False,
 ) -> Way:
-    """How a rank takes a step of `size` examples so that it `fits`, the fastest first; else the one that needs least.
+    """Return how a rank takes a step of `size` examples so that it `fits`; else the way that needs least.
 
     `traced(n, changes)` is the step of n examples on one GPU. `mixed` means 16 bits beside float32, which a rank of
     FSDP keeps apart. Where the question leaves it open (`tunable`), a step may be several passes, with checkpointing;
-    `shares`: the weights are shared out.
+    `shares`: the weights are shared out. DDP with the largest pass comes first, then what takes the fewest `seconds`;
+    checkpointing comes last.
     """
-    ways = [
-        (light, sharing, batch)
-        for light in ((), (LIGHT,))[: 1 + tunable]
-        for sharing in (("ddp", "fsdp")[shares:] if devices > 1 else ("ddp",))
-        for batch in _passes(size, tunable, accumulation)
-    ]
-    best: Way | None = None
-    for light, sharing, batch in ways:
-        master = mixed and sharing == "fsdp"
-        trace = accumulated(traced(batch, ((HALF,) if master else ()) + light), size // batch)
-        way = Way(on_gpus(trace, devices, sharing, master, size // batch), batch, size // batch, sharing, light)  # type: ignore[arg-type]
-        if fits(way.trace):
-            return way
-        if best is None or way.trace.memory["peak"] < best.trace.memory["peak"]:
-            best = way
-    assert best is not None
-    return best
+    smallest: Way | None = None
+    batches = _passes(size, tunable, accumulation)
+    for light in ((), (LIGHT,))[: 1 + tunable]:
+        fitting: list[Way] = []
+        for sharing in SHARINGS[shares:] if devices > 1 else SHARINGS[:1]:
+            if fitting and fitting[0].batch == batches[0]:
+                break
+            master = mixed and sharing == "fsdp"
+            for batch in batches:
+                trace = accumulated(traced(batch, ((HALF,) if master else ()) + light), size // batch)
+                trace = on_gpus(trace, devices, sharing, master, size // batch)
+                way = Way(trace, batch, size // batch, sharing, light)
+                if fits(trace):
+                    fitting.append(way)
+                    break
+                smallest = min(smallest or way, way, key=lambda one: one.trace.memory["peak"])
+        if fitting:
+            return min(fitting, key=lambda way: seconds(way.trace)) if len(fitting) > 1 else fitting[0]
+    assert smallest is not None
+    return smallest
 
 
 def _passes(size: int, tunable: bool, accumulation: int | None) -> list[int]:
@@ -92,7 +98,7 @@ def _passes(size: int, tunable: bool, accumulation: int | None) -> list[int]:
 def on_gpus(trace: Trace, devices: int, sharing: Sharing, master: bool = False, accumulation: int = 1) -> Trace:
     """The step of one of `devices` ranks, each with the batch of `trace`.
 
-    With `master` the trace is in 16 bits; weights, gradients and the optimiser's state are kept in float32 beside it.
+    With `master` the trace is in 16 bits, and weights, gradients and the optimiser's state are kept in float32, too.
     `accumulation` batches make one step: `trace` is of all of them.
     """
     if master:
@@ -144,19 +150,19 @@ def _replicated(trace: Trace, devices: int) -> Trace:
 def _sharded(trace: Trace, devices: int, sharing: Sharing, master: bool, accumulation: int) -> Trace:
     memory = _memory(trace)
     plain = 1 / MASTER if master else 1.0  # of what is gathered: 16 bits
-    whole, sums = memory["weights"] * plain, memory["gradients"] * plain
-    layer = memory.get("layer", whole)
+    weights, sums = memory["weights"] * plain, memory["gradients"] * plain
+    layer = memory.get("layer", weights)
     for part in (*LASTING, "update"):
         memory[part] /= devices
-    outside = whole - memory.get("layers", 0.0) * layer  # embeddings and the head stay whole
-    held = min(whole, outside + GATHERED_LAYERS * layer) if sharing == "fsdp" else whole
-    if 0 < sums < whole:
-        memory[FROZEN] = memory["weights"] * (1 - sums / whole)
+    outside = weights - memory.get("layers", 0.0) * layer  # embeddings and the head stay whole
+    held = min(weights, outside + GATHERED_LAYERS * layer) if sharing == "fsdp" else weights
+    if 0 < sums < weights:
+        memory[FROZEN] = memory["weights"] * (1 - sums / weights)
     memory["working"] += held + (layer if sums else 0.0)
     memory["passes"] = sum(memory[part] for part in (*LASTING, "working"))
     memory["peak"] = peak(memory)
     gathers = 2 * accumulation if sharing == "fsdp" else 1
-    sent = [_half_of(whole, devices, gathers), _half_of(sums, devices, accumulation)]
+    sent = [_half_of(weights, devices, gathers), _half_of(sums, devices, accumulation)]
     return _with(trace, memory, lambda item: _updating(item, 1 / devices), sent)
 
 

@@ -104,10 +104,11 @@ def trace_between(first: tuple[int, Trace], second: tuple[int, Trace], size: int
         items = []
         for item in end.items:
             of_start, of_end = (group.get((item.kind, item.precision), (0.0, 0.0, 0.0)) for group in sums)
-            ratios = [line(a, b) / b if b else 1.0 for a, b in zip(of_start, of_end, strict=True)]
-            each = [ratio / (ratios[2] or 1.0) for ratio in ratios[:2]]
-            operations, nbytes = (size * ratio for size, ratio in zip((item.operations, item.bytes), each, strict=True))
-            items.append(replace(item, operations=operations, bytes=nbytes, count=item.count * ratios[2]))
+            *sums_of, kernels = (line(a, b) / b if b else 1.0 for a, b in zip(of_start, of_end, strict=True))
+            operations, nbytes = (ratio / (kernels or 1.0) for ratio in sums_of)
+            items.append(replace(
+                item, operations=item.operations * operations, bytes=item.bytes * nbytes, count=item.count * kernels
+            ))  # fmt: skip
         return replace(end, items=tuple(items))
 
     memory = {name: line(below.memory[name], nbytes) for name, nbytes in above.memory.items()}

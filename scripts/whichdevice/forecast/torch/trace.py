@@ -7,7 +7,7 @@ Forward pass, loss, backward pass and the optimiser's update run as PyTorch runs
 alone: no device, driver or vendor's compiler is needed. The tensors are fake ones of the CPU; `AsOnGPU` makes what
 differs on a GPU as it is there.
 
-With models/script/torch_fakes.py this is the file that uses PyTorch's own parts below its public interface:
+This file and models/script/torch_fakes.py use PyTorch's own parts below its public interface:
 `TorchDispatchMode`, `tree_leaves`, the counters' registry, an operator's schema and packet, a storage's `_cdata`.
 tests/forecast/test_trace.py names what a new PyTorch broke.
 """
@@ -77,7 +77,7 @@ ENTRY = 12  # bytes of an entry of a sparse matrix: its value and its column
 THIN = 16  # inputs of a convolution; with fewer the tensor cores are mostly idle
 DEVICE = torch.ops.prim.device.default
 NO_KERNEL = {f"aten::{name}" for name in ("detach", "empty", "empty_like", "empty_strided", "new_empty", "lift_fresh")}
-EXCHANGE = "c10d::"  # with other processes, which is forecast by itself
+EXCHANGE = "c10d::"  # with other processes, which is forecast apart
 GATHERS = ("embedding", "index", "gather", "index_select", "nll_loss_forward", "nll_loss2d_forward")
 SCATTERS = ("embedding_dense_backward", "index_put", "scatter", "index_add", "nll_loss_backward", "nll_loss2d_backward")
 WRITES = ("copy_", "fill_", "zero_", "normal_", "uniform_", "bernoulli_")  # what they write to is not read
@@ -248,12 +248,12 @@ def built(step: Step, fakes: Fakes | None, *layers: int) -> Any:
     One whose constructor reads values is built for real, if what the first attempt made until then is small; any is
     without `fakes`.
     """
-    made, whole = Kernels(step.precision), step.precision == "bfloat16"
+    made, halves = Kernels(step.precision), step.precision == "bfloat16"
     if fakes is not None:
         try:
             with fakes.mode, made, AsOnGPU():
                 module = step.build(*layers)
-                return _fake(module, whole) if whole or not all(map(is_fake, module.parameters())) else module
+                return _fake(module, halves) if halves or not all(map(is_fake, module.parameters())) else module
         except Exception as error:
             if isinstance(error, StudyError) and error.__cause__ is None:  # of what is asked, not of what was tried
                 raise
@@ -261,22 +261,22 @@ def built(step: Step, fakes: Fakes | None, *layers: int) -> Any:
                 with torch.device("meta"), AsOnGPU(device="meta"):
                     module = step.build(*layers)
                 with fakes.mode:
-                    return _fake(module, whole)
+                    return _fake(module, halves)
             except Exception:
                 if made.peak > LARGE:
                     raise
     with AsOnGPU():
         module = step.build(*layers)
-    if whole:
+    if halves:
         replace_tensors(module, lambda tensor: tensor.bfloat16() if tensor.is_floating_point() else tensor)
     return module
 
 
-def _fake(module: Any, whole: bool) -> Any:
-    """The module with new fake tensors of the CPU in place of its own, those of floats in bfloat16 if `whole`."""
+def _fake(module: Any, halves: bool) -> Any:
+    """Return the module on new fake tensors of the CPU, its floats in bfloat16 if `halves`."""
 
     def like(tensor: Any) -> Any:
-        dtype = torch.bfloat16 if whole and tensor.is_floating_point() else tensor.dtype
+        dtype = torch.bfloat16 if halves and tensor.is_floating_point() else tensor.dtype
         strides = tensor.stride()  # not like the tensor itself, which would be made a fake one first
         if 0 in strides:
             return torch.empty(tensor.shape, dtype=dtype, device="cpu")
@@ -401,7 +401,7 @@ def _dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = 
 
 
 def _aligned(log_probs: Any, *_: Any, reduction: str = "mean", **__: Any) -> Any:
-    """Stand in for a CTC loss, which reads lengths: it passes over all time steps and classes, and back."""
+    """Replace a CTC loss, which reads lengths, by one that passes over all time steps and classes, and back."""
     losses = log_probs.float().exp().sum((0, 2))
     return losses if reduction == "none" else losses.sum() if reduction == "sum" else losses.mean()
 
@@ -720,7 +720,7 @@ def moved(name: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> int:
 
 
 def convolution_work(name: str, args: Any, outputs: list[Any]) -> tuple[Kind, float]:
-    """Kind and operations of a convolution, or of those of its gradients that are asked for."""
+    """Return kind and operations of a convolution, or of its gradients that are asked for."""
     backward = "backward" in name
     images, weight = args[1:3] if backward else args[:2]
     transposed, groups = (args[7], args[9]) if backward else (args[6], args[8])
@@ -738,7 +738,7 @@ def convolution_work(name: str, args: Any, outputs: list[Any]) -> tuple[Kind, fl
 def attention_work(name: str, args: Any) -> tuple[Kind, float]:
     """Kind and operations of fused attention, which PyTorch's own counter lacks for a CPU's kernel.
 
-    The backward pass makes the scores once more: five products to the forward pass's two. A causal one leaves out half.
+    The backward pass makes the scores again: five products to the forward pass's two. A causal one leaves out half.
     """
     backward = "backward" in name
     query, key = args[1:3] if backward else args[:2]

@@ -79,7 +79,7 @@ Declared = TypeVar("Declared", bound="type[Backend]")
 
 
 def backend(name: str, *, framework: str = "keras") -> Callable[[Declared], Declared]:
-    """Declare a class as the backend of this name, for models of Keras or for those of the framework itself.
+    """Declare a class as the backend of this name, for models of Keras or for models of the framework.
 
     The arguments are literals: they are read from the source.
     """
@@ -167,8 +167,8 @@ def huge_pages(request: Request) -> dict[str, str]:
     """The variable that must stand before the process starts, with the caller's own tunables."""
     if request.kind != "cpu" or not sys.platform.startswith("linux"):
         return {}
-    others = [part for part in os.environ.get(VARIABLE, "").split(":") if part and "malloc.hugetlb" not in part]
-    return {VARIABLE: ":".join([*others, HUGE_PAGES])}
+    tunables = [part for part in os.environ.get(VARIABLE, "").split(":") if part and "malloc.hugetlb" not in part]
+    return {VARIABLE: ":".join([*tunables, HUGE_PAGES])}
 
 
 def built_optimizer(

@@ -23,12 +23,12 @@ from whichdevice.measure.backends.base import (
     built_optimizer,
     huge_pages,
 )
-from whichdevice.measure.backends.jax_generation import JaxGenerator
-from whichdevice.measure.backends.keras_on_jax import CompiledStep, JaxTraining, keras_forward, types_of
+from whichdevice.measure.backends.keras_on_jax import CompiledStep, JaxTraining, keras_forward, shardings, types_of
 from whichdevice.measure.machine import gpu, tpu
 from whichdevice.measure.machine.gpu import cuda_variables
 from whichdevice.measure.record import Request, Types
-from whichdevice.models.workloads.base import OperationWorkload, Split, TrainingWorkload
+from whichdevice.models.steps.generation import generation_programs
+from whichdevice.models.workloads.base import OperationWorkload, Split, TrainingWorkload, prompt_length
 
 SHOWN = (
     "XLA_FLAGS",
@@ -68,9 +68,9 @@ def take_devices(jax: Any, request: Request) -> list[Any]:
     except RuntimeError as error:
         raise StudyError(f"{request.device}: {_why_none(jax, request, str(error))}") from error
     if len(available) < request.replicas:
-        what = {"cpu": "CPU devices", "gpu": "GPUs", "tpu": "TPU cores"}[request.kind]
+        noun = {"cpu": "CPU devices", "gpu": "GPUs", "tpu": "TPU cores"}[request.kind]
         raise StudyError(
-            f"{request.device}: JAX {jax.__version__} finds {len(available)} {what}, {request.replicas} replicas asked"
+            f"{request.device}: JAX {jax.__version__} finds {len(available)} {noun}, {request.replicas} replicas asked"
         )
     return available[: request.replicas]
 
@@ -149,7 +149,7 @@ class Jax(Backend):
         keras.config.set_dtype_policy("float32" if self.request.precision == "tf32" else self.request.precision)
 
     def _matmul_precision(self) -> str | None:
-        """Return the format of float32 factors: JAX takes TF32 on GPUs and bfloat16 on TPUs by itself."""
+        """Return the format of float32 factors: JAX takes TF32 on GPUs and bfloat16 on TPUs by default."""
         precision = self.request.precision
         if self.request.kind == "tpu" and precision != "float32":
             return None  # mixed precision there is bfloat16 products everywhere
@@ -250,8 +250,7 @@ class JaxOperation:
     ) -> None:
         jnp, spec = jax.numpy, jax.sharding.PartitionSpec
         state, operands = workload.operands(random)
-        split = jax.sharding.NamedSharding(mesh, spec("replica"))
-        whole = jax.sharding.NamedSharding(mesh, spec())
+        whole, split = shardings(jax, mesh)
         self._operands = {name: jax.device_put(jnp.asarray(array, dtype), whole) for name, array in operands.items()}
         self._initial = jax.device_put(jnp.asarray(state, dtype), whole)
 
@@ -302,3 +301,43 @@ class JaxOperation:
         if self._bounded:
             self._states = states
         return states
+
+
+class JaxGenerator(Generator):
+    """Generates on one device, or on several that share the batch: the prompt in one program, then token after token.
+
+    Both programs are what a forecast counts. The cache of keys and values has a fixed length, and a decoding step
+    overwrites the one that it is given.
+    """
+
+    def __init__(self, jax: Any, mesh: Any, workload: TrainingWorkload, model: Any, tokens: np.ndarray) -> None:
+        whole, rows = shardings(jax, mesh)
+        batch, self._length = tokens.shape
+        self._prompt = prompt_length(self._length)
+        prefill, decode = generation_programs(workload, model, self._length)
+        self._jax = jax
+        self._weights = jax.device_put(
+            [variable.value for variable in (*model.trainable_variables, *model.non_trainable_variables)], whole
+        )
+        self._tokens = jax.device_put(tokens[:, : self._prompt], rows)
+        self._prefill = jax.jit(prefill, out_shardings=(rows, rows))
+        self._decode = jax.jit(decode, donate_argnums=(0,), out_shardings=(rows, rows))
+        self._position = self._length
+        self._cache: Any = None
+        self._next: Any = None
+        empty = jax.eval_shape(lambda: workload.generation(model).empty_cache(batch, self._length))
+        self.cache_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(empty))
+
+    def prefill(self) -> None:
+        """Fill a new cache."""
+        self._cache = self._next = None  # the old one goes first
+        self._cache, self._next = self._jax.block_until_ready(self._prefill(self._weights, self._tokens))
+        self._position = self._prompt
+
+    def decode(self, steps: int) -> None:
+        """When all places are filled, those behind the prompt are used again: each token costs the same."""
+        for _ in range(steps):
+            place = np.int32(self._position)
+            self._cache, self._next = self._decode(self._cache, self._weights, self._next, place)
+            self._position = self._position + 1 if self._position + 1 < self._length else self._prompt
+        self._jax.block_until_ready((self._cache, self._next))

@@ -83,6 +83,12 @@ def _check_host_memory(compiled: Any, devices: set[Any]) -> None:
         raise MemoryError(f"the compiled step needs {need / 1e9:.1f} GB beside its data, {free / 1e9:.1f} GB are free")
 
 
+def shardings(jax: Any, mesh: Any) -> tuple[Any, Any]:
+    """Return how arrays lie on the replicas: whole on each, or in shares of their first axis."""
+    spec = jax.sharding.PartitionSpec
+    return jax.sharding.NamedSharding(mesh, spec()), jax.sharding.NamedSharding(mesh, spec("replica"))
+
+
 class JaxTraining(TrainingLoop):
     """Every replica holds all weights and all data and takes its share of each batch; XLA adds the reductions.
 
@@ -93,10 +99,8 @@ class JaxTraining(TrainingLoop):
         self, jax: Any, mesh: Any, workload: TrainingWorkload, model: Any, train: Split, validation: Split
     ) -> None:
         self._jax, self._workload, self._model, self._validation = jax, workload, model, validation
-        spec = jax.sharding.PartitionSpec
         self._replicas = mesh.size
-        self._whole = jax.sharding.NamedSharding(mesh, spec())
-        self._share = jax.sharding.NamedSharding(mesh, spec("replica"))
+        self._whole, self._share = shardings(jax, mesh)
         self._copy = jax.jit(lambda tree: jax.tree.map(jax.numpy.copy, tree), out_shardings=self._whole)
         self._arrays, self._held_out = self._place(train), self._place(validation)
         self._own = workload.own_step(model)
@@ -215,19 +219,18 @@ class JaxTraining(TrainingLoop):
 def keras_forward(jax: Any, mesh: Any, model: Any) -> Forward:
     """The Keras model's forward pass as one program."""
     variables = [variable.value for variable in model.trainable_variables]
-    others = [variable.value for variable in model.non_trainable_variables]
+    frozen = [variable.value for variable in model.non_trainable_variables]
 
     def predicted(state: Any, inputs: Any) -> Any:
         prediction, _ = model.stateless_call(*state, inputs, **in_mode(model, False))
         return jax.tree.map(lambda leaf: jax.numpy.asarray(leaf, "float32"), prediction)
 
-    return compiled_forward(jax, mesh, (variables, others), predicted)
+    return compiled_forward(jax, mesh, (variables, frozen), predicted)
 
 
 def compiled_forward(jax: Any, mesh: Any, state: Any, predicted: Callable[[Any, Any], Any]) -> Forward:
     """`predicted(state, inputs)` as one program with the state on every replica; replicas share each batch."""
-    spec = jax.sharding.PartitionSpec
-    whole, rows = (jax.sharding.NamedSharding(mesh, spec(*axes)) for axes in ((), ("replica",)))
+    whole, rows = shardings(jax, mesh)
     state, program = jax.device_put(state, whole), jax.jit(predicted)
 
     def forward(inputs: Any) -> Any:

@@ -24,9 +24,9 @@ def product_format(precision: str) -> str:
 
 
 def emulated(kind: str, product: str) -> str | None:
-    """Why this host's device of a kind has no such products in hardware, in a few words; None where it has them.
+    """Return why this host's device of a kind lacks such products in hardware; None where it has them.
 
-    None too where the system does not say (macOS, Arm's float16, no NVML).
+    The answer is None, too, where the system does not say (macOS, Arm's float16, a GPU without NVML).
     """
     if kind == "tpu":
         return TPU_REASONS.get(product)
@@ -36,7 +36,7 @@ def emulated(kind: str, product: str) -> str | None:
 
 
 def compute_capability() -> tuple[int, int] | None:
-    """Return that of the first GPU that this process may use, e.g. (9, 0); None where NVML does not say."""
+    """Return the first GPU of this process as NVML knows it, e.g. (9, 0); None where it does not say."""
     try:
         nvml = open_nvml()
     except NvmlError:

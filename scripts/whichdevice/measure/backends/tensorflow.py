@@ -104,7 +104,7 @@ class TensorFlow(Backend):
         return traced_forward(self._tf, self._strategy, model, jit)
 
     def _jit_compile(self, model: Any) -> bool:
-        """Steps by XLA: on GPUs where Keras' "auto" has it; CPUs are slower so, and TPUStrategy compiles by itself."""
+        """Return whether Keras compiles steps: on GPUs by its "auto"; CPUs are slower so, TPUStrategy does anyway."""
         return self.request.kind == "gpu" and bool(model.jit_compile)
 
     def _policy(self) -> Any:

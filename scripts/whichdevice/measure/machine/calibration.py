@@ -123,10 +123,10 @@ class _Products:
         """Return the shortest product before `end`; later ones do not count, when other cores may have been at rest."""
         best = first = self._time(place)
         while True:
-            taken = self._time(place)
+            seconds = self._time(place)
             if time.perf_counter() > end:
                 return best
-            best = taken if best is first else min(best, taken)
+            best = seconds if best is first else min(best, seconds)
 
     def _time(self, place: int) -> float:
         start = time.perf_counter()

@@ -106,16 +106,16 @@ def _slices(pynvml: Any, gpu: int | str) -> list[str] | None:
     if isinstance(gpu, str) and gpu.startswith("MIG-"):
         return None
     try:
-        whole = handle(pynvml, gpu)
-        if not pynvml.nvmlDeviceGetMigMode(whole)[0]:  # now, and after the next reset
+        card = handle(pynvml, gpu)
+        if not pynvml.nvmlDeviceGetMigMode(card)[0]:  # now, and after the next reset
             return None
-        places = range(pynvml.nvmlDeviceGetMaxMigDeviceCount(whole))
+        places = range(pynvml.nvmlDeviceGetMaxMigDeviceCount(card))
     except pynvml.NVMLError:  # a GPU or a driver without MIG
         return None
     slices = []
     for place in places:
         with suppress(pynvml.NVMLError):  # an empty place
-            slices.append(text(pynvml.nvmlDeviceGetUUID(pynvml.nvmlDeviceGetMigDeviceHandleByIndex(whole, place))))
+            slices.append(text(pynvml.nvmlDeviceGetUUID(pynvml.nvmlDeviceGetMigDeviceHandleByIndex(card, place))))
     return slices
 
 

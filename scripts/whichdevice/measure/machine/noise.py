@@ -19,13 +19,12 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from whichdevice.base.cpu import throttled_seconds, usable_cores
+from whichdevice.base.cpu import PROCESSORS, throttled_seconds, usable_cores
 from whichdevice.measure.machine.calibration import KERNEL, Calibration, calibrate
 from whichdevice.measure.machine.gpu import NvmlError, handle, open_nvml, visible_gpus
 from whichdevice.measure.record import Noise
 
 INTERVAL = 1.0  # seconds
-PROCESSORS = Path("/sys/devices/system/cpu")
 # What slows a GPU down beyond its ordinary power limit, as NVML names its bits.
 GPU_THROTTLING = {
     "nvmlClocksEventReasonHwSlowdown": "hardware slowdown",

@@ -64,7 +64,7 @@ def _chips(root: Path) -> Iterator[Chip]:
     for vendor in sorted((root / "sys/bus/pci/devices").glob("*/vendor")):
         if text_of(vendor) != GOOGLE:
             continue
-        same = [chip for chip in CHIPS.values() if chip.pci == text_of(vendor.with_name("device"))]
+        alike = [chip for chip in CHIPS.values() if chip.pci == text_of(vendor.with_name("device"))]
         older = text_of(vendor.with_name("subsystem_device")) == V2_SUBSYSTEM  # v2 and v3 share an id
-        if same:
-            yield same[0] if older else same[-1]
+        if alike:
+            yield alike[0] if older else alike[-1]

@@ -94,8 +94,8 @@ def check_yaml(path: Path) -> dict[str, Any]:
 def _nearest(missing: Path) -> str:
     """The configs with a similar name, in the same folder or in `config`; of none, nothing."""
     folders = dict.fromkeys([missing.parent, Path("config")])
-    beside = [path.as_posix() for folder in folders for path in sorted(folder.glob("*.yaml"))]
-    return did_you_mean(missing.as_posix(), beside, kind="there are") if beside else ""
+    configs = [path.as_posix() for folder in folders for path in sorted(folder.glob("*.yaml"))]
+    return did_you_mean(missing.as_posix(), configs, kind="there are") if configs else ""
 
 
 def _parse(text: str, path: Path) -> Any:
@@ -204,8 +204,8 @@ def config_error(error: ValidationError, model: type[BaseModel], where: str) -> 
         if place not in faults or isinstance(detail["input"], list):  # a list is no `auto`: what is wrong inside it?
             faults[place] = _message(detail, place, keys)
     shown = [" ".join(fault.split()) for fault in faults.values()]
-    rest = f"; and {len(shown) - MAX_FAULTS} more" if len(shown) > MAX_FAULTS else ""
-    return StudyError(f"{where}: {'; '.join(shown[:MAX_FAULTS])}{rest}")
+    more_faults = f"; and {len(shown) - MAX_FAULTS} more" if len(shown) > MAX_FAULTS else ""
+    return StudyError(f"{where}: {'; '.join(shown[:MAX_FAULTS])}{more_faults}")
 
 
 def _place(loc: Sequence[int | str], model: type[BaseModel]) -> tuple[str, list[str]]:

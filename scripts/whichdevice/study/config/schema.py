@@ -97,9 +97,9 @@ def generated_files() -> dict[str, str]:
 
 def schema() -> dict[str, Any]:
     """The JSON schema of a config file, with the short forms that loading forgives."""
-    whole = StudyFile.model_json_schema()
-    _forgive(whole)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **whole}
+    document = StudyFile.model_json_schema()
+    _forgive(document)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **document}
 
 
 def _forgive(node: Any) -> None:

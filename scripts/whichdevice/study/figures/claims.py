@@ -27,8 +27,8 @@ SENTENCE = 50  # letters of a line above a panel
     "Then and now: what the sources measured",
     category="Pictures",
     caption=(
-        "Above the line the source's own devices, as published and as this project forecasts the very same work; below "
-        "it the same work on today's devices, and on this machine where it ran that size."
+        "Above the line are the source's own devices, as published and as this project forecasts the very same work. "
+        "Below it is the same work on today's devices, and on this machine where it ran that size."
     ),
 )
 def draw_claims(study: StudyResults) -> Figure | str:
@@ -112,12 +112,12 @@ def what_follows(rows: pd.DataFrame) -> str:
     old = {kind: part.iloc[0] for kind, part in then.groupby("device_class")}
     best = {kind: part.iloc[0] for kind, part in now.groupby("kind")}
     if {"gpu", "tpu"} <= old.keys() & best.keys():
-        said = f"a {_name(old['tpu'])} was {_times(old, 'value', speed)} a {_name(old['gpu'])}"
+        then_words = f"a {_name(old['tpu'])} was {_times(old, 'value', speed)} a {_name(old['gpu'])}"
         today = f"a {_name(best['tpu'])} is about {_times(best, 'ours', speed)} an {_name(best['gpu'])}"
     else:
-        said = ", ".join(f"{_amount(row['value'], speed)} on a {_name(row)}" for row in old.values())
+        then_words = ", ".join(f"{_amount(row['value'], speed)} on a {_name(row)}" for row in old.values())
         today = "about " + ", ".join(f"{_amount(row['ours'], speed)} on {_name(row)}" for row in best.values())
-    return f"Then {said}; by forecast, the same work today: {today}."
+    return f"Then {then_words}; by forecast, the same work today: {today}."
 
 
 def _times(rows: dict[Any, pd.Series], column: str, speed: bool) -> str:

@@ -34,8 +34,8 @@ class Stages(NamedTuple):
     "Cold against warm",
     category="Pictures",
     caption=(
-        "Seconds (logarithmic) until a device begins (process, device, data and model here; renting and set-up "
-        "elsewhere), its first step with compilation where it was measured, and each later step, with intervals."
+        "Seconds (logarithmic) until a device begins, of its first step with compilation where it was measured, and of "
+        "each later step, with intervals. Process, device, data and model come first; elsewhere renting and set-up do."
     ),
 )
 def draw_cold_start(study: StudyResults) -> Figure | str:
@@ -56,8 +56,8 @@ def draw_cold_start(study: StudyResults) -> Figure | str:
         for name, words in (("start", "until it begins"), ("first", "first step, with compilation"))
     ]
     style.kinds_legend(figure, ((row.kind, row.is_here) for row in drawn), *others)
-    rest = f"; {len(panels) - len(shown)} more trainings in the tables" if len(panels) > len(shown) else ""
-    figure.supxlabel(f"at the right: until it begins, then each step; renting and set-up elsewhere are assumed{rest}")
+    more = f"; {len(panels) - len(shown)} more trainings in the tables" if len(panels) > len(shown) else ""
+    figure.supxlabel(f"at the right: until it begins, then each step; renting and set-up elsewhere are assumed{more}")
     return figure
 
 
@@ -78,9 +78,9 @@ def _around(value: float, log_sd: float) -> style.Interval:
 
 
 def _here(work: AskedWork, row: Row, measured: pd.DataFrame) -> Stages:
-    same = (measured["workload"] == work.workload) & (measured["batch_size"] == work.batch)
-    same &= measured["device"].str.replace("_", " ") == row.card
-    cells = measured[same & (measured["step_time"] == row.step_time)]
+    of_row = (measured["workload"] == work.workload) & (measured["batch_size"] == work.batch)
+    of_row &= measured["device"].str.replace("_", " ") == row.card
+    cells = measured[of_row & (measured["step_time"] == row.step_time)]
     if cells.empty:
         return _elsewhere(row)
     cell = cells.iloc[0]

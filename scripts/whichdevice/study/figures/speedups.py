@@ -22,7 +22,7 @@ NUMBERS_SHARE = 0.25  # of a panel, in which the numbers stand
     category="Pictures",
     caption=(
         "Time of one training step on this CPU divided by the time on each device (logarithmic; this CPU is 1), with "
-        "80 % intervals; filled points were measured here, hollow ones are forecasts."
+        "80 % intervals. Filled points were measured here, hollow ones are forecasts."
     ),
 )
 def draw_speedups(study: StudyResults) -> Figure | str:

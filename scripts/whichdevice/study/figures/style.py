@@ -23,6 +23,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from whichdevice.base.files import replacing
 from whichdevice.base.numbers import number
 from whichdevice.decide import AskedWork, Row
+from whichdevice.study.report.chart import overlap
 from whichdevice.study.results import NOTHING, StudyResults
 from whichdevice.study.tables.base import length_words
 
@@ -143,16 +144,16 @@ def point(axes: Axes, x: Interval, y: Interval, kind: str, measured: bool, **loo
     axes.plot(x.value, y.value, ls="", **{**mark(kind, measured), "ms": 5, "zorder": 3, **look})
 
 
-def kinds_legend(figure: Figure, seen: Iterable[tuple[str, bool]], *others: Line2D) -> None:
+def kinds_legend(figure: Figure, drawn: Iterable[tuple[str, bool]], *more_marks: Line2D) -> None:
     """Name the marks of these kinds, measured or forecast, below the picture."""
-    seen = set(seen)
+    drawn = set(drawn)
     handles = [
         Line2D([], [], ls="", label=f"{kind.upper()}, {'measured' if measured else 'forecast'}", **mark(kind, measured))
         for kind in KIND_COLOURS
         for measured in (True, False)
-        if (kind, measured) in seen
+        if (kind, measured) in drawn
     ]
-    legend_below(figure, [*handles, *others])
+    legend_below(figure, [*handles, *more_marks])
 
 
 def legend_below(figure: Figure, handles: Sequence[Line2D]) -> None:
@@ -196,7 +197,7 @@ def place_names(axes: Axes, names: Sequence[tuple[str, Interval, Interval]], nee
             start = left + across - wide * NAME_ANCHORS[anchor]
             box = (start, middle + up - NAME_HEIGHT / 2, start + wide, middle + up + NAME_HEIGHT / 2)
             fits = inside[0] <= box[0] and box[2] <= inside[2] and inside[1] <= box[1] and box[3] <= inside[3]
-            if fits and not any(_overlap(box, other) for other in (*boxes, *avoided)):
+            if fits and not any(overlap(box, other) for other in (*boxes, *avoided)):
                 boxes.append(box)
                 look: dict[str, Any] = {"ha": anchor, "va": "center", "fontsize": 7, "in_layout": False}
                 if abs(up) > FAR:
@@ -204,10 +205,6 @@ def place_names(axes: Axes, names: Sequence[tuple[str, Interval, Interval]], nee
                 look |= {"textcoords": "offset points", "parse_math": False}
                 axes.annotate(text, (x.value, y.value), (across, up), **look)
                 break
-
-
-def _overlap(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def finish(figure: Figure, title: str, study: StudyResults) -> None:

@@ -20,7 +20,7 @@ STAND_IN = "generated stand-in data: how fast it learns counts, accuracies mean 
     "How did the models learn?",
     category="Pictures",
     caption=(
-        "Loss and quality of a run of each workload, over the seconds that it trained and was evaluated: solid lines "
+        "Loss and quality of a run of each workload, over the seconds that it trained and was evaluated. Solid lines "
         "are of training since the point before, dashed ones of held-out data, a part of them where time was limited."
     ),
 )
@@ -48,9 +48,9 @@ def draw_training_curves(study: StudyResults) -> Figure | str:
     lines += [Line2D([], [], color=style.GREY, label="training")]
     lines += [Line2D([], [], color=style.GREY, ls="--", marker="o", mfc=style.PAPER, ms=3.5, label="held out")]
     style.legend_below(figure, lines)
-    rest = f"; {len(workloads) - MAX_WORKLOADS} more in table curves" if len(workloads) > MAX_WORKLOADS else ""
+    unshown = f"; {len(workloads) - MAX_WORKLOADS} more in table curves" if len(workloads) > MAX_WORKLOADS else ""
     stand_in = f"; {STAND_IN}" if (curves["source"] == "standin").any() else ""
-    figure.supxlabel(f"seconds of training and evaluation{rest}{stand_in}")
+    figure.supxlabel(f"seconds of training and evaluation{unshown}{stand_in}")
     return figure
 
 
@@ -59,14 +59,14 @@ def _panel(axes: Axes, rows: pd.DataFrame, quantity: str, looks: dict[str, dict[
     first = rows[rows["run"].isin(rows.drop_duplicates(["device", "backend"])["run"])]
     for (device, backend), run in first.groupby(["device", "backend"], sort=False):
         look = looks.get(f"{device}, {backend}")
-        others: dict[str, Any] = {"ls": "--", "mfc": style.PAPER}
-        for name, other in ((quantity, {}), (f"validation_{quantity}", others)):
+        dashed: dict[str, Any] = {"ls": "--", "mfc": style.PAPER}
+        for name, other in ((quantity, {}), (f"validation_{quantity}", dashed)):
             known = run[run[name].notna()]
             if look is not None and len(known):
                 axes.plot(known["seconds"], known[name], **look | other)
     row = rows.iloc[-1]
-    what = "loss" if quantity == "loss" else row["metric_name"]
+    quantity_name = "loss" if quantity == "loss" else row["metric_name"]
     epochs = two(rows["passed"].max())
-    axes.set_title(f"{row['workload']}: {what}, {epochs} epochs", fontsize=8.5, parse_math=False)
+    axes.set_title(f"{row['workload']}: {quantity_name}, {epochs} epochs", fontsize=8.5, parse_math=False)
     axes.tick_params(labelsize=7.5)
     axes.set_xlabel("seconds", fontsize=7.5)

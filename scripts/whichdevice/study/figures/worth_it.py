@@ -7,12 +7,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from whichdevice.decide import Answer, Option
+from whichdevice.decide.decide import HOUR
 from whichdevice.decide.words import amount_words, by_stake, matters
 from whichdevice.study.figures import draws, style
+from whichdevice.study.report.chart import MIN_USD
 from whichdevice.study.results import StudyResults
 
-HOUR = 3600.0
-MIN_USD = 0.01  # what costs less or nothing is drawn here
 MAX_TRAININGS = 4  # those with most at stake
 MAX_TITLE = 36  # characters of a line
 PICK: dict[str, Any] = {"ls": "", "marker": "o", "ms": 11, "mfc": "none", "mec": style.RED, "mew": 1.6, "zorder": 4}
@@ -22,8 +22,8 @@ PICK: dict[str, Any] = {"ls": "", "marker": "o", "ms": 11, "mfc": "none", "mec":
     "Which device is worth its price?",
     category="Pictures",
     caption=(
-        "Hours and dollars of each whole training (both logarithmic), with 80 % intervals: the line joins the devices "
-        "that no other one beats in both, the ring is the pick (of nearly equal ones a GPU before a TPU), and hollow "
+        "Hours and dollars of each whole training (both logarithmic), with 80 % intervals. The line joins the devices "
+        "that no other one beats in both. The ring is the pick (of nearly equal ones a GPU before a TPU), and hollow "
         "points are forecasts. Trainings for which little is at stake have no panel."
     ),
 )
@@ -50,9 +50,9 @@ def draw_worth_it(study: StudyResults) -> Figure | str:
     front = Line2D([], [], color=style.FAINT, lw=1, label="not beaten in both")
     rows = [option.row for answer in shown for option in priced(answer)]
     style.kinds_legend(figure, ((row.kind, row.is_here) for row in rows), pick, front)
-    rest = f"; {len(chosen) - len(shown)} more trainings in the report" if len(chosen) > len(shown) else ""
-    rest += f"; little is at stake for {little}" if little else ""
-    figure.supxlabel(f"hours until the result is there; USD {MIN_USD} stands for less, too{rest}")
+    unshown = f"; {len(chosen) - len(shown)} more trainings in the report" if len(chosen) > len(shown) else ""
+    unshown += f"; little is at stake for {little}" if little else ""
+    figure.supxlabel(f"hours until the result is there; USD {MIN_USD} stands for less, too{unshown}")
     style.lay_out(figure)
     for panel, answer in zip(panels, shown, strict=True):
         _names(panel, answer)

@@ -70,7 +70,7 @@ def check_hardware(study: Study) -> None:
 def check_cells(study: Study, runs: list[Run], absent: Container[str] = ()) -> None:
     """Raise StudyError where no device has what a workload asks for, or replicas cannot share a batch evenly.
 
-    Of devices in `absent` an uneven batch is no error: `uneven_notes` says that it makes no cell.
+    An uneven batch is no error on devices in `absent`: `uneven_notes` says that it makes no cell.
     """
     uneven, measured = uneven_cells(study), {run.cell.workload for run in runs}
     for cell in uneven:
@@ -109,8 +109,8 @@ def check_forecast(study: Study) -> None:
 
 def _uneven(study: Study, cell: Cell) -> StudyError:
     replicas, workload = study.devices[cell.device].replicas, study.workloads[cell.workload]
-    others = [name for name in workload.device or study.devices if name != cell.device]
-    without = f", or leave the device out: device: [{', '.join(others)}]" if others else ""
+    other_devices = [name for name in workload.device or study.devices if name != cell.device]
+    without = f", or leave the device out: device: [{', '.join(other_devices)}]" if other_devices else ""
     return StudyError(
         f"config: workloads.{cell.workload}.batch_size: {cell.batch_size} examples cannot be divided over the "
         f"{replicas} replicas of device {cell.device}; take a multiple of {replicas}{without}"
@@ -150,11 +150,11 @@ def _meaningless(workload: Workload, model: Model) -> list[tuple[str, str]]:
     """Each axis that is set and not read, with the reason."""
     has_model, mode = model.has_model, workload.mode
     generates, predicts = mode == "generate", mode != "train"
-    what, learns_not = f"{model} is a single operation and", f"mode {mode} learns nothing"
+    subject, learns_not = f"{model} is a single operation and", f"mode {mode} learns nothing"
     reasons = (
-        ("mode", predicts and not has_model, f"{what} {mode}s nothing"),
+        ("mode", predicts and not has_model, f"{subject} {mode}s nothing"),
         ("mode", generates and has_model and not model.generates, f"{model} is no model that generates tokens"),
-        ("fraction", not has_model and workload.fraction != [1.0], f"{what} reads no training data"),
+        ("fraction", not has_model and workload.fraction != [1.0], f"{subject} reads no training data"),
         ("sequence_length", workload.sequence_length and not model.has_sequences, f"{model} has no sequences"),
         ("options", workload.options and not model.may_read_options, f"{model} reads none"),
         ("fraction", predicts and workload.fraction != [1.0], f"mode {mode} reads no training data"),

@@ -50,5 +50,5 @@ def require_kind(study: "Study", kind: str, absent: Mapping[str, str]) -> list[s
     return here
 
 
-def _elsewhere(what: str, reason: str) -> str:
-    return f"{what}: {reason}; run this on a machine with one, or use run_on=all to leave the choice to a scheduler"
+def _elsewhere(device: str, reason: str) -> str:
+    return f"{device}: {reason}; run this on a machine with one, or use run_on=all to leave the choice to a scheduler"

@@ -50,7 +50,7 @@ def estimate_run(study: Study, run: Run) -> Estimate:
 
 
 def _earlier(study: Study, cell: Cell) -> list[Record]:
-    """Records in which this cell has a time, oldest first; those of edited code or other settings count as well."""
+    """Return records with a time of this cell, oldest first, also by other code or with other settings."""
     records = []
     for repeat in range(1, study.measure.repeats + 1):
         for path in Path(planned_record(study, Run(cell, repeat))).parents[1].glob("*/record.json"):

@@ -184,11 +184,11 @@ def job_error_line(event: str, facts: dict[str, Any]) -> str:
     """The line for what Snakemake reports of a failed job or group of jobs; empty for anything else."""
     text, end, _ = str(facts.get("rule_msg") or "").partition(END)
     if event == "JOB_ERROR" and end:
-        what, logs = next(iter(facts["output"]), facts["rule_name"]), facts["log"]
+        output, logs = next(iter(facts["output"]), facts["rule_name"]), facts["log"]
     elif event == "GROUP_ERROR":
-        what, text, logs = f"jobs of group {facts['groupid']}", "failed", facts["aux_logs"]
+        output, text, logs = f"jobs of group {facts['groupid']}", "failed", facts["aux_logs"]
     else:
         return ""
     text = shorten(text.partition("sbatch call:")[0] or "failed", MAX_CHARACTERS, placeholder=" ...")
     log = f" (log: {os.path.relpath(logs[-1])})" if logs and logs[-1] and Path(logs[-1]).is_file() else ""
-    return f"{_record_of([what])}: {text}{log}"
+    return f"{_record_of([output])}: {text}{log}"

@@ -80,8 +80,8 @@ def _named(known: tuple[Partition, ...], name: str | None) -> Partition | None:
 
 def _minutes(limit: str) -> float:
     """A time limit of Slurm, `[days-]hours:minutes:seconds`, `minutes:seconds` or `infinite`."""
-    days, _, rest = limit.rpartition("-")
-    parts = rest.split(":")
+    days, _, clock = limit.rpartition("-")
+    parts = clock.split(":")
     if not all(part.isdigit() for part in parts) or not 1 < len(parts) < 4:
         return float("inf")
     hours, minutes, seconds = [0] * (3 - len(parts)) + [int(part) for part in parts]

@@ -114,16 +114,16 @@ def with_merged(call: Call) -> tuple[Call, Merged]:
 def _unlike(study: Study, run: Run, source: MergedSource) -> str | None:
     """Why a merged record is not of a workload and a device of this study."""
     name = run.cell.workload
-    workload, device, there = study.workloads.get(name), study.devices[run.cell.device], source.workloads.get(name)
+    workload, device, their_file = study.workloads.get(name), study.devices[run.cell.device], source.workloads.get(name)
     if workload is None:
         return f"this study has no workload {name}"
     file = workload.module or name
-    if there is not None and PurePosixPath(file).name != PurePosixPath(there).name:
-        return f"workload {name} is {one_line(there[:80])} there and {file} here"
-    other = source.devices[run.cell.device]
-    if (other.kind, other.replicas) != (device.kind, device.replicas):
+    if their_file is not None and PurePosixPath(file).name != PurePosixPath(their_file).name:
+        return f"workload {name} is {one_line(their_file[:80])} there and {file} here"
+    theirs = source.devices[run.cell.device]
+    if (theirs.kind, theirs.replicas) != (device.kind, device.replicas):
         return (
-            f"{run.cell.device} is {other.kind} with {other.replicas} replicas there and {device.kind} with "
+            f"{run.cell.device} is {theirs.kind} with {theirs.replicas} replicas there and {device.kind} with "
             f"{device.replicas} here; bring them under another name (--rename)"
         )
     return None
@@ -152,22 +152,22 @@ def data_sources(call: Call, names: Sequence[str]) -> dict[str, Source]:
 def require_archives(call: Call, name: str) -> None:
     """Raise StudyError where an archive of the dataset is missing, with what can be done instead.
 
-    With a bucket nothing is raised: the job that prepares a dataset looks into it first.
+    A bucket raises nothing: the job that prepares a dataset looks into it first.
     """
     if call.storage.bucket or has_archives(name, call.data):
         return
     if call.data.source == "files":
-        other = "take data.source: auto"
+        instead = "take data.source: auto"
     else:
         named = name in call.data.sources
-        other = f"leave {name} out of data.sources" if named else "take another study: --config study=NAME"
+        instead = f"leave {name} out of data.sources" if named else "take another study: --config study=NAME"
     if call.data.folder is None:
-        what = f"data.dir names no folder; set it, or {other}"
+        fault = f"data.dir names no folder; set it, or {instead}"
     else:
         archive = first_missing(call.data.folder / name, get_dataset(name))
         assert archive is not None
-        what = f"there is no {archive.name} in {call.data.dir}/{name}: put it there ({archive.url}), or {other}"
-    raise StudyError(f"config: data.source: {name} is to come from files, and {what}")
+        fault = f"there is no {archive.name} in {call.data.dir}/{name}: put it there ({archive.url}), or {instead}"
+    raise StudyError(f"config: data.source: {name} is to come from files, and {fault}")
 
 
 def _kept(call: Call) -> dict[str, Source]:

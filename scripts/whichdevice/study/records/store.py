@@ -73,8 +73,8 @@ def why_refused(record: Record, run: Run | None) -> str | None:
     if run is None:
         return None
     named = vars(run.cell)
-    said = {axis: getattr(record.asked, axis) for axis in named}
-    if record.run != run.path or said != named or record.asked.repeat != run.repeat:
+    recorded = {axis: getattr(record.asked, axis) for axis in named}
+    if record.run != run.path or recorded != named or record.asked.repeat != run.repeat:
         return "says that it is of another run than its path"
     return None
 

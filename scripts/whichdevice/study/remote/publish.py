@@ -108,8 +108,8 @@ def publish(root: Path, bucket: Place) -> str:
             if _source_of(name) not in {None, *sources}:
                 place.fs.rm_file(place.path(name))
     unknown = sum(name.startswith(f"{OWN}/") and foreign_run(name) is not None for name in listing.keys() - records)
-    more = f"; {unknown} more records there are not here, so in no table or figure sent: bring them (--records)"
-    return f"{place.address}: {sent}" + more * bool(unknown)
+    unbrought = f"; {unknown} more records there are not here, so in no table or figure sent: bring them (--records)"
+    return f"{place.address}: {sent}" + unbrought * bool(unknown)
 
 
 def _files(root: Path, patterns: Sequence[str]) -> dict[str, Path]:
@@ -118,12 +118,12 @@ def _files(root: Path, patterns: Sequence[str]) -> dict[str, Path]:
 
 
 def _source_of(name: str) -> str | None:
-    """The source.json of a merged file; None of any other."""
+    """Return the source.json of a merged file; None for any other file."""
     return "/".join([*name.split("/")[:2], SOURCE]) if name.startswith(f"{MERGED}/") else None
 
 
 def _artefacts(record: Path) -> list[Path]:
-    """The files that a record declares and that are there; none of one that cannot be read, which tables explain."""
+    """Return the files that a record declares and that exist; an unreadable record, which tables explain, has none."""
     try:
         declared = read_record(record).artefacts.values()
     except StudyError:

@@ -46,7 +46,7 @@ def bring_records(call: Call) -> list[str]:
     """Bring what `records` names; a second time what has changed since. Returns the lines to print.
 
     A record that is broken, of a newer schema or of another run than its path names is left out, and a line says so.
-    Raises StudyError where a source cannot be read, or a device there is another one than that of its name here.
+    Raises StudyError where a source cannot be read, or a name means another device there than here.
     """
     lines, devices = [], set[str]()
     for address in call.records:
@@ -66,7 +66,7 @@ def bring_records(call: Call) -> list[str]:
 def _contents(place: Place, listing: Listing) -> dict[Run, bytes]:
     """The record of each run: the source's own before one that it brought itself, else the one that ended last.
 
-    Of several own ones the one that counts there by its keys.json, as the settings may have been changed back.
+    Among several of a run, keys.json there names the one that counts, as the settings may have been changed back.
     """
     names: dict[Run, list[str]] = {}
     for name, facts in listing.items():
@@ -76,8 +76,8 @@ def _contents(place: Place, listing: Listing) -> dict[Run, bytes]:
     keys = parse_keys(place.read(KEYS)) if several and _is_small(listing, KEYS) else {}
 
     def content(run: Run) -> bytes:
-        own = [name for name in names[run] if name.startswith(f"{OWN}/")] or names[run]
-        counting = [name for name in own if PurePosixPath(name).parent.name == keys.get(run.path)] or own
+        of_source = [name for name in names[run] if name.startswith(f"{OWN}/")] or names[run]
+        counting = [name for name in of_source if PurePosixPath(name).parent.name == keys.get(run.path)] or of_source
         return max(map(place.read, counting), key=ended)
 
     return dict(zip(names, side_by_side(content, names), strict=True))
@@ -100,17 +100,17 @@ def _is_small(listing: Listing, name: str) -> bool:
 def _bring(call: Call, address: str, contents: Mapping[Run, bytes], configured: Mapping[str, Device]) -> list[str]:
     """Write what is sound of one source; the lines to print."""
     records, faults, names = dict[Run, Record](), list[str](), dict[str, str]()
-    for there, content in contents.items():
-        device = there.cell.device
+    for run_there, content in contents.items():
+        device = run_there.cell.device
         name = call.rename.get(device, device)
         if names.setdefault(name, device) != device:
             raise StudyError(f"records: {address}: after renaming, {name} is two devices; rename both apart")
         try:
-            record = foreign_record(content, there, there.path)
+            record = foreign_record(content, run_there, run_there.path)
         except StudyError as error:
             faults.append(str(error))
         else:
-            records[Run(replace(there.cell, device=name), there.repeat)] = on_device(record, name)
+            records[Run(replace(run_there.cell, device=name), run_there.repeat)] = on_device(record, name)
     if not records:
         raise StudyError(f"records: no sound {RECORD} of a run below {address}{f': {faults[0]}' if faults else ''}")
     folder = source_folder(Path(call.root), address)

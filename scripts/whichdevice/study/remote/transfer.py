@@ -92,11 +92,11 @@ def open_place(address: str | Path) -> Place:
     text = str(address).strip().rstrip("/")
     if not text or text.endswith(":"):
         raise StudyError(f"{str(address)!r} is no address; use gs://name/prefix, or a folder")
-    scheme, separator, rest = text.partition("://")
+    scheme, separator, path = text.partition("://")
     if separator and scheme in GOOGLE:
-        if not rest.strip("/"):
+        if not path.strip("/"):
             raise StudyError(f"{text} names no bucket; use gs://name/prefix")
-        return Place(_google(text), rest, text)
+        return Place(_google(text), path, text)
     import fsspec
 
     if not separator and text.endswith(".zip"):
@@ -203,9 +203,9 @@ def upload(place: Place, files: Mapping[str, Path], listing: Listing | None = No
 
     Raises StudyError in one line where something stops it; what has arrived stays and is not sent again.
     """
-    there = place.listing() if listing is None else listing
+    remote = place.listing() if listing is None else listing
     with explained(place.address):
-        wanted = [name for name, path in files.items() if not is_same(path, place, name, there.get(name))]
+        wanted = [name for name, path in files.items() if not is_same(path, place, name, remote.get(name))]
         side_by_side(lambda name: _send(place, name, files[name]), wanted)
     return Moved(len(wanted), sum(files[name].stat().st_size for name in wanted), len(files) - len(wanted))
 
@@ -231,10 +231,10 @@ def is_same(path: Path, place: Place, name: str, facts: Mapping[str, Any] | None
     """
     if facts is None or not path.is_file() or int(facts["size"]) != path.stat().st_size:
         return False
-    stated = facts.get("crc32c")
+    checksum = facts.get("crc32c")
     with path.open("rb") as here:
-        if stated:
-            return _crc32c(here) == stated
+        if checksum:
+            return _crc32c(here) == checksum
         with place.fs.open(place.path(name), "rb") as there:
             return hashlib.file_digest(here, "sha256").digest() == hashlib.file_digest(there, "sha256").digest()
 

@@ -100,13 +100,8 @@ def machine_cards(runs: pd.DataFrame) -> dict[CardKey, Card]:
         first = rows.iloc[0]
         lines = [(title, text) for name, title in CARD_TITLES.items() if (text := _written(name, rows[name].dropna()))]
         lines.append(("Runs", f"{len(rows)}, {rows['started'].min()} to {rows['started'].max()} UTC"))
-        cards[machine_key(first)] = Card(len(cards) + 1, lines)
+        cards[cell_key(first, CARD_KEY)] = Card(len(cards) + 1, lines)
     return cards
-
-
-def machine_key(row: pd.Series) -> CardKey:
-    """Return the key of the card of a row of `runs`."""
-    return tuple(None if pd.isna(row[name]) else row[name] for name in CARD_KEY)
 
 
 def _written(name: str, values: pd.Series) -> str:
@@ -153,7 +148,7 @@ def _card(
             (f"r{row['repeat']}", str(row["status"]).replace("_", " "), links.to(row["record"]))
             for _, row in ran.iterrows()
         ],
-        "machines": sorted({cards[key] for _, row in ran.iterrows() if (key := machine_key(row)) in cards}),
+        "machines": sorted({cards[key] for _, row in ran.iterrows() if (key := cell_key(row, CARD_KEY)) in cards}),
         "facts": [(title, " / ".join(map(str, ran[name].dropna().unique()))) for name, title in FACT_TITLES.items()],
     }
 

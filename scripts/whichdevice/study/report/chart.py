@@ -73,7 +73,7 @@ def _drawn(answer: Answer, shown: Sequence[Option], name: str, frame: Frame) -> 
         Axis(costs, up, COSTS, lambda usd: "free" if usd <= MIN_USD else f"{usd:,.10g}", "USD"),
     )  # fmt: skip
     places = [(across(one.seconds or 1.0), up(max(one.usd or 0.0, MIN_USD))) for one in shown]
-    taken = boxes(places, [one is answer.pick for one in shown])
+    labels = boxes(places, [one is answer.pick for one in shown])
     for one, (x, y) in zip(shown, places, strict=True):
         kind = " ".join(["pick"] * (one is answer.pick) + ["measured" if one.row.is_here else "forecast"])
         parts.append(dot(one.device, x, y, kind))
@@ -81,12 +81,12 @@ def _drawn(answer: Answer, shown: Sequence[Option], name: str, frame: Frame) -> 
             left, right = (across(end or 1.0) for end in (one.seconds_low, one.seconds_high))
             low, high = (up(max(end or 0.0, MIN_USD)) for end in (one.usd_low, one.usd_high))
             parts.append(line(left, low, right, high, f"bar {kind}"))
-            parts += name_beside(one.device, x, y, kind, taken, frame)
+            parts += name_beside(one.device, x, y, kind, labels, frame)
     return svg(name, frame, f"Cost against time of {len(shown)} devices for {amount_words(answer)}", parts)
 
 
 def svg(name: str, frame: Frame, label: str, parts: Sequence[str]) -> str:
-    """Return a picture of these parts; `name` is that of its frame."""
+    """Return a picture of these parts; `name` is the class of its frame."""
     opening = f'<svg class="chart {name}" viewBox="0 0 {frame.wide} {frame.high}" role="img"'
     return f'{opening} aria-label="{escape(label)}">{"".join(parts)}</svg>'
 
@@ -145,13 +145,14 @@ def name_beside(
         left = right - wide * ANCHORS[anchor]
         box = (left - NAME_GAP, below - NAME_ABOVE, left + wide + NAME_GAP, below + NAME_BELOW)
         inside = box[0] > frame.left and box[2] < frame.wide and box[1] > 0 and box[3] < frame.high - BELOW + 4
-        if inside and not any(_overlap(box, other) for other in taken):
+        if inside and not any(overlap(box, other) for other in taken):
             taken.append(box)
             return [text(right, below, name, anchor, kind)]
     return []
 
 
-def _overlap(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+def overlap(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    """Return whether two boxes (left, low, right, high) overlap."""
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 

@@ -47,7 +47,7 @@ def cost_section(study: StudyResults) -> dict[str, Any]:
 
 
 def _cost_rows(costs: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Of each piece of work the settings of every device that take least money, then those that take least energy."""
+    """Return each device's settings that take least money, then those that take least energy, by piece of work."""
     cells = at_common_share(without_rehearsals(costs))
     size = cells["batch_size"].where(cells["unit"].isin(OPERATIONS), 0)
     for _, work in cells.groupby([*(cells[name] for name in [*WORK, "model"]), size], dropna=False, sort=False):
@@ -99,7 +99,7 @@ def _meters(study: StudyResults) -> Iterator[str]:
 
 
 def _pipelines(study: StudyResults) -> Iterator[str]:
-    """How long the batch of a step takes to be made ready, of each cell whose pipeline was timed by itself."""
+    """Yield how long the batch of a step takes to be made ready, for each cell whose pipeline was timed apart."""
     for _, row in study.costs[study.costs["pipeline"].notna()].iterrows():
         share = row["pipeline_share"]
         takes = f"{seconds(row['pipeline_time'])} for the batch of a step, {two(100 * share)} % of the step"

@@ -3,6 +3,7 @@
 The exact value stays in the table; verdicts follow the decision rule (`whichdevice.study.tables.decision_rule`).
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -20,9 +21,9 @@ RULE = (
 )
 
 
-def cell_key(row: Any) -> Key:
-    """Return the key of a row's cell; None where it lacks an axis."""
-    return tuple(None if pd.isna(row[name]) else row[name] for name in CELL)
+def cell_key(row: Any, columns: Sequence[str] = CELL) -> Key:
+    """Return the key of a row's cell, or of other columns; None where it lacks one."""
+    return tuple(None if pd.isna(row[name]) else row[name] for name in columns)
 
 
 class Number(NamedTuple):

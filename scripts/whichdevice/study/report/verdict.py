@@ -1,6 +1,6 @@
 """The report's first screen: the answer of every workload, what limits it, and measured devices by the decision rule.
 
-Answers are those of `whichdevice.decide`, which a terminal shows too; nothing here prices, compares or decides.
+`whichdevice.decide` makes the answers, as for a terminal; this module only writes them down.
 """
 
 from collections.abc import Iterator
@@ -96,10 +96,10 @@ def _absent(study: StudyResults) -> Iterator[Fact]:
 
 def _broken(study: StudyResults) -> Iterator[Fact]:
     """Refused runs are counted apart: they did not fail, and are tried again only where they now fit."""
-    tried = study.attempted
-    failed, refused = int(tried["status"].isin(BROKEN).sum()), int((tried["status"] == "refused").sum())
+    attempted = study.attempted
+    failed, refused = int(attempted["status"].isin(BROKEN).sum()), int((attempted["status"] == "refused").sum())
     if failed:
-        yield Fact(f"{failed} of {len(tried)} runs failed. Repeat:", repeat_failed(study.study), True)
+        yield Fact(f"{failed} of {len(attempted)} runs failed. Repeat:", repeat_failed(study.study), True)
     if refused:
         text = f"{refused} refused: did not fit this host. To try again those that fit by then:"
         yield Fact(text, repeat_failed(study.study), True)
@@ -107,8 +107,8 @@ def _broken(study: StudyResults) -> Iterator[Fact]:
 
 def _several_models(study: StudyResults) -> Iterator[Fact]:
     """Workloads whose name means several models; only the same model is compared."""
-    good, same = measured_values(study.runs), ["workload", "sequence_length"]
-    for (workload, _), rows in good.groupby(same, dropna=False, sort=False):
+    good, by_work = measured_values(study.runs), ["workload", "sequence_length"]
+    for (workload, _), rows in good.groupby(by_work, dropna=False, sort=False):
         models = rows.groupby("model", sort=False)["device"].unique()
         if len(models) > 1:
             listed = "; ".join(f"{name} on {', '.join(devices)}" for name, devices in models.items())
@@ -122,11 +122,11 @@ def _mixed(study: StudyResults) -> Iterator[Fact]:
     kinds = cells.groupby(CELL, dropna=False, sort=False)[list(CONDITIONS)].nunique()
     mixed = kinds[(kinds > 1).any(axis=1)]
     if len(mixed):
-        what = ", ".join(text for column, text in CONDITIONS.items() if (mixed[column] > 1).any())
+        conditions = ", ".join(text for column, text in CONDITIONS.items() if (mixed[column] > 1).any())
         on_this_machine = study.study.devices.keys() - study.other_machines
         here = on_this_machine.issuperset(mixed.index.get_level_values("device"))
         again = workflow_command(study.study, again=True) if here else None
-        yield Fact(f"{len(mixed)} of {len(kinds)} cells mix repeats measured with other {what}.", again, True)
+        yield Fact(f"{len(mixed)} of {len(kinds)} cells mix repeats measured with other {conditions}.", again, True)
 
 
 def _measured(study: StudyResults) -> Iterator[Fact]:

@@ -86,9 +86,9 @@ def _but(*names: str) -> list[str]:
 
 
 def _every_two(good: pd.DataFrame, axis: str, differing: Sequence[str]) -> pd.DataFrame:
-    same = [*_but(*differing), "repeat"]
-    base = good[list(dict.fromkeys([*same, "place", *SIDE]))]
-    pairs = good.merge(base, on=same, suffixes=("", "_base"))
+    shared = [*_but(*differing), "repeat"]
+    base = good[list(dict.fromkeys([*shared, "place", *SIDE]))]
+    pairs = good.merge(base, on=shared, suffixes=("", "_base"))
     return _both(pairs[pairs["place"] > pairs["place_base"]], axis)
 
 
@@ -102,16 +102,16 @@ def _own_best(good: pd.DataFrame) -> pd.DataFrame:
     return _every_two(good[cell.isin(chosen)], BEST, ["device", "backend"])
 
 
-def _with_first(good: pd.DataFrame, axis: str, same: list[str]) -> pd.DataFrame:
-    """Return the rows beside those of the first choice of each group: the one with the lowest `rank`."""
-    base = good[good["rank"] == good.groupby(same, dropna=False, sort=False)["rank"].transform("min")]
-    base = base[list(dict.fromkeys([*same, "repeat", "rank", axis, *SIDE]))]
-    pairs = good.merge(base, on=[*same, "repeat"], suffixes=("", "_base"))
+def _with_first(good: pd.DataFrame, axis: str, shared: list[str]) -> pd.DataFrame:
+    """Return the rows with the row of the first choice of each group: the one with the lowest `rank`."""
+    base = good[good["rank"] == good.groupby(shared, dropna=False, sort=False)["rank"].transform("min")]
+    base = base[list(dict.fromkeys([*shared, "repeat", "rank", axis, *SIDE]))]
+    pairs = good.merge(base, on=[*shared, "repeat"], suffixes=("", "_base"))
     return _both(pairs[pairs["rank"] > pairs["rank_base"]], axis)
 
 
 def _scaling(good: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """More replicas against the fewest; an operation runs on each replica, so that its size is that of one."""
+    """Compare more replicas with the fewest; an operation runs on each replica, so its size is per replica."""
     operation = good["unit"].isin(OPERATIONS)
     each = good["batch_size"].astype(float) / good["replicas"].astype(float).where(~operation, 1.0)
     rank = good.groupby(["replicas", "place"]).ngroup()

@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from whichdevice.decide.decide import MILLION
 from whichdevice.decide.measured import MeasuredCell
 from whichdevice.study.config.model import Study
 from whichdevice.study.tables import makes
@@ -13,7 +14,6 @@ from whichdevice.study.tables.decision_rule import geometric
 from whichdevice.study.tables.hardware import SECONDS_AN_HOUR, Sheet, prices_of
 from whichdevice.study.tables.measured import joined_sources, measured_values, without_rehearsals
 
-MILLION = 1e6
 NO_READING = "no meter: it was not read around the steady windows"
 
 COSTS_COLUMNS = columns_of("costs")
@@ -82,9 +82,9 @@ def _why(good: pd.DataFrame, cell: pd.Series) -> Any:
 def priced_cells(summary: pd.DataFrame, costs: pd.DataFrame) -> list[MeasuredCell]:
     """Return the cells that left a record, each with its price and power: what an answer reads of the measured ones."""
     prices = costs[[*CELL, "usd_per_hour", "price", "watts", *JOULES]]
-    tried = summary[summary["n_recorded"].fillna(0) > 0]
-    priced = without_rehearsals(tried).merge(prices, on=CELL, how="left")
-    beside = priced["host_joules_per_million"].fillna(0.0) + priced["memory_joules_per_million"].fillna(0.0)
-    priced["watts_beside"] = beside / priced["joules_per_million"] * priced["watts"]
+    attempted = summary[summary["n_recorded"].fillna(0) > 0]
+    priced = without_rehearsals(attempted).merge(prices, on=CELL, how="left")
+    host_joules = priced["host_joules_per_million"].fillna(0.0) + priced["memory_joules_per_million"].fillna(0.0)
+    priced["watts_beside"] = host_joules / priced["joules_per_million"] * priced["watts"]
     cells = priced[[field.name for field in fields(MeasuredCell)]].to_dict("records")
     return [MeasuredCell(**{str(name): value for name, value in cell.items() if not pd.isna(value)}) for cell in cells]

@@ -116,17 +116,17 @@ def paired(logs: pd.Series, groups: pd.Series) -> pd.DataFrame:
     )
 
 
-def decided(found: pd.DataFrame, family: pd.Series | None = None) -> pd.DataFrame:
+def decided(logs: pd.DataFrame, family: pd.Series | None = None) -> pd.DataFrame:
     """Judge what `paired` returned, one family or as many as `family` (with the same index) names.
 
     Returns n, ratio, ratio_low, ratio_high and the columns `decision`, indexed as `found`. One value has a ratio alone.
     """
-    family = pd.Series(0, found.index) if family is None else family
-    mean, error = found["mean"].to_numpy(float), found["error"].to_numpy(float)
-    degrees = found["degrees"].where(found["degrees"] > 0).to_numpy(float)
+    family = pd.Series(0, logs.index) if family is None else family
+    mean, error = logs["mean"].to_numpy(float), logs["error"].to_numpy(float)
+    degrees = logs["degrees"].where(logs["degrees"] > 0).to_numpy(float)
     with np.errstate(divide="ignore", invalid="ignore"):
         distance = np.where((mean == 0) & (error == 0), 0.0, np.abs(mean) / error)
-    judged = pd.DataFrame({"n": found["n"], "ratio": np.exp(mean)}, found.index)
+    judged = pd.DataFrame({"n": logs["n"], "ratio": np.exp(mean)}, logs.index)
     for name, confidence in [("", 1 - LEVEL), ("_90", 1 - 2 * LEVEL)]:
         half = special.stdtrit(degrees, 0.5 + confidence / 2) * error
         judged[f"ratio_low{name}"], judged[f"ratio_high{name}"] = np.exp(mean - half), np.exp(mean + half)
@@ -134,7 +134,7 @@ def decided(found: pd.DataFrame, family: pd.Series | None = None) -> pd.DataFram
     judged["p_holm"], factor = holm(judged["p"], family)
     judged["verdict"] = _verdicts(judged)
     open_ = (judged["verdict"] == UNDECIDED) & judged["p"].notna()
-    part = found[open_]
+    part = logs[open_]
     needed = repeats_to_decide(
         part["mean"].to_numpy(float),
         part["variance"].to_numpy(float),

@@ -37,8 +37,8 @@ IN_COMMON = ("workload", "batch_size", "sequence_length")  # what a forecast and
 @makes("one row per step that was counted for a device. Nobody ran them; times are forecasts", COLUMNS)
 def make_forecasts(sources: Sources) -> pd.DataFrame:
     """Return the table of a study."""
-    own = [path for path in sources.compiled_paths if not _is_claimed(path)]
-    return forecast_table(own, sources.table("summary"), sources.once(device_rows), sources.sheet)
+    of_study = [path for path in sources.compiled_paths if not _is_claimed(path)]
+    return forecast_table(of_study, sources.table("summary"), sources.once(device_rows), sources.sheet)
 
 
 def claimed_forecasts(sources: Sources) -> list[Forecast]:
@@ -84,8 +84,8 @@ def read_forecasts(frame: pd.DataFrame) -> list[Forecast]:
 
 def _from_row(row: Mapping[Any, Any]) -> Forecast:
     known = {name: row[name] for name in COLUMNS if not pd.isna(row[name])}
-    whole = {name: int(known[name]) for name, column in COLUMNS.items() if name in known and column.kind == "int"}
-    return Forecast(**known | whole | {name: tuple(json.loads(known[name])) for name in LISTS if name in known})
+    integers = {name: int(known[name]) for name, column in COLUMNS.items() if name in known and column.kind == "int"}
+    return Forecast(**known | integers | {name: tuple(json.loads(known[name])) for name in LISTS if name in known})
 
 
 def _forecasts(paths: Iterable[Path]) -> Iterator[Forecast]:
@@ -109,11 +109,11 @@ def _compared(forecast: Forecast, summary: pd.DataFrame, devices: dict[str, str 
         value = getattr(forecast, name)
         cells = cells[cells[name].isna() if value is None else (cells[name] == value).fillna(False)]
     here = [name for name, hardware in devices.items() if hardware == forecast.device]
-    same = cells[cells["device"].isin(here) & (cells["precision"] == forecast.precision)]
-    same = same[(same["replicas"] == forecast.devices).fillna(False)]
-    if same.empty:
+    alike = cells[cells["device"].isin(here) & (cells["precision"] == forecast.precision)]
+    alike = alike[(alike["replicas"] == forecast.devices).fillna(False)]
+    if alike.empty:
         return forecast
-    fastest = float(same["step_time"].min())
+    fastest = float(alike["step_time"].min())
     return replace(forecast, own_step_time=fastest, residual=fastest / forecast.step_time)
 
 

@@ -36,8 +36,8 @@ def located(rows: pd.DataFrame) -> pd.DataFrame:
 def settings(groups: pd.Series, *sides: pd.DataFrame) -> pd.Series:
     """Return, for each group, the machines and sessions of all `sides`, whose rows are in the order of `groups`."""
     keys = pd.concat([pd.Series(groups.to_numpy()) for _ in sides], ignore_index=True)
-    both = pd.concat([side.set_axis(["machine", "session"], axis="columns") for side in sides], ignore_index=True)
-    counts = both.groupby(keys, sort=False).nunique()
+    conditions = pd.concat([side.set_axis(["machine", "session"], axis="columns") for side in sides], ignore_index=True)
+    counts = conditions.groupby(keys, sort=False).nunique()
     texts = {pair: setting_text(*pair) for pair in set(zip(counts["machine"], counts["session"], strict=True))}
     return pd.Series([texts[pair] for pair in zip(counts["machine"], counts["session"], strict=True)], counts.index)
 

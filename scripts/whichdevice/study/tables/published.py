@@ -1,6 +1,6 @@
 """Make table `published`: what somebody published beside the very same work, forecast or measured.
 
-Each figure stands beside the forecast on its own device; then each experiment has a row, without a published number,
+Each figure has the forecast on its own device; then each experiment has a row, without a published number,
 for today's devices and for those that measured it. Nothing is scaled: settings are equal, or there is no number.
 """
 
@@ -51,7 +51,7 @@ def _rows(
     experiment: Experiment, measured: pd.DataFrame, forecasts: Sequence[Forecast], sheet: Mapping[str, HardwareRow]
 ) -> Iterator[dict[str, Any]]:
     wanted = {(request.device, request.precision, request.batch_size) for request in experiment.requests()}
-    beside = {
+    of_experiment = {
         forecast.device: forecast
         for forecast in forecasts
         if forecast.module == experiment.first.workload
@@ -68,16 +68,16 @@ def _rows(
             "cause": claim.cause(sheet),
         }
         ours = _learned(claim, cells)
-        if claim.is_timed and claim.hardware in beside:
-            ours = _forecast(claim, beside[claim.hardware])
+        if claim.is_timed and claim.hardware in of_experiment:
+            ours = _forecast(claim, of_experiment[claim.hardware])
         yield theirs | ours | ({"ratio": ours["ours"] / claim.value} if ours and claim.value else {})
     if (timed := experiment.timed) is not None:
         for _, cell in cells.sort_values("step_time", kind="stable").drop_duplicates("device").iterrows():
             yield _settings(experiment, timed, str(cell["kind"])) | {"unit": timed.unit} | _measured(timed, cell)
         for name in TODAY:
-            if name in beside:
-                kind = str(beside[name].kind)
-                yield _settings(experiment, timed, kind) | {"unit": timed.unit} | _forecast(timed, beside[name])
+            if name in of_experiment:
+                kind = str(of_experiment[name].kind)
+                yield _settings(experiment, timed, kind) | {"unit": timed.unit} | _forecast(timed, of_experiment[name])
 
 
 def _settings(experiment: Experiment, claim: Claim, kind: str) -> dict[str, Any]:
@@ -94,10 +94,10 @@ def _same(experiment: Experiment, cells: pd.DataFrame) -> pd.Series:
     """Return which measured cells have the settings of an experiment."""
     first, lengths = experiment.first, cells["steps_per_sequence"]
     formats = cells["kind"].map(experiment.format_on, na_action="ignore")
-    same = (cells["module"] == first.workload) & (cells["precision"] == formats)
-    same &= cells["batch_size"] == (first.batch_size or math.nan)
-    same &= lengths.isna() if first.sequence_length is None else lengths == first.sequence_length
-    return same.fillna(False).astype(bool)
+    matching = (cells["module"] == first.workload) & (cells["precision"] == formats)
+    matching &= cells["batch_size"] == (first.batch_size or math.nan)
+    matching &= lengths.isna() if first.sequence_length is None else lengths == first.sequence_length
+    return matching.fillna(False).astype(bool)
 
 
 def _forecast(claim: Claim, forecast: Forecast) -> dict[str, Any]:

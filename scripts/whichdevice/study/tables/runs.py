@@ -8,7 +8,8 @@ from typing import Any
 import pandas as pd
 
 from whichdevice.base.errors import StudyError
-from whichdevice.measure.record import Energy, Record
+from whichdevice.decide.measured import steady_watts
+from whichdevice.measure.record import Record
 from whichdevice.models.pipeline import best_and_written
 from whichdevice.study.cells import Run, study_runs, workflow_command
 from whichdevice.study.config.model import Study
@@ -178,10 +179,10 @@ def _circumstances(record: Record) -> dict[str, Any]:
         "peak_device": record.memory.peak_device,
         "joules": energy.joules,
         "meter": energy.meter or energy.reason,
-        "steady_watts": _steady_watts(energy),
+        "steady_watts": steady_watts(energy),
         "metered_seconds": energy.parts["steady"].seconds if "steady" in energy.parts else None,
         "meter_update": energy.update,
-        **{f"{name}_watts": _steady_watts(energy.beside.get(name)) for name in ("host", "memory")},
+        **{f"{name}_watts": steady_watts(energy.beside.get(name)) for name in ("host", "memory")},
         "attempts": 1 + len(record.attempts),
         "disturbed": noise.disturbed,
         "disturbance": "; ".join(noise.reasons) or None,
@@ -196,11 +197,6 @@ def _circumstances(record: Record) -> dict[str, Any]:
         "steal": noise.steal,
         "throttled": noise.throttled,
     }
-
-
-def _steady_watts(energy: Energy | None) -> float | None:
-    part = energy.parts.get("steady") if energy else None
-    return part.joules / part.seconds if part and part.seconds else None
 
 
 def _listed(values: dict[str, str], between: str) -> str | None:
