@@ -259,17 +259,22 @@ def test_what_a_script_draws_is_the_same_each_time(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("line", ["", "model.gradient_checkpointing_enable()\n"])
-def test_checkpointing_is_advised_unless_it_is_on(line, tmp_path):
+def test_checkpointing_is_advised_unless_it_is_on_and_is_what_the_library_does(tmp_path):
     text = (SCRIPTS.parents[1] / "scripts" / "torch_hub.py").read_text(encoding="utf-8")
     text = text.replace("num_hidden_layers=1", "num_hidden_layers=4")
     text = text.replace("256 * 32).reshape(256, 32)", "256 * 128).reshape(256, 128)")
-    (tmp_path / "train.py").write_text(text.replace("model.train()\n", f"model.train()\n{line}"), encoding="utf-8")
-    address = read_address(str(tmp_path / "train.py"))
-    found = probe(address)
-    plan = Recordings(address, found, "float32")
-    advised = {way for ways, _ in plan.changed(found.batch_size, lambda _: False) for way in ways}
-    assert HALF in advised and (LIGHT in advised) == (line == "")
+    light = text.replace("model.train()\n", "model.train()\nmodel.gradient_checkpointing_enable()\n")
+    plans, advised = [], []
+    for name, script in (("plain.py", text), ("light.py", light)):
+        (tmp_path / name).write_text(script, encoding="utf-8")
+        address = read_address(str(tmp_path / name))
+        found = probe(address)
+        plans.append(Recordings(address, found, "float32"))
+        advised.append({way for ways, _ in plans[-1].changed(found.batch_size, lambda _: False) for way in ways})
+    assert HALF in advised[0] & advised[1] and LIGHT in advised[0] - advised[1]
+    ours, own = plans[0].trace(found.batch_size, (LIGHT,)), plans[1].trace(found.batch_size)
+    assert ours.work.operations == pytest.approx(own.work.operations, rel=0.01)
+    assert ours.memory["peak"] == pytest.approx(own.memory["peak"], rel=0.1)
 
 
 @pytest.mark.slow

@@ -34,6 +34,7 @@ COMPILED_SAVES = 0.2  # of the need, that torch.compile may take less
 RESERVE = 0.9e9  # bytes of a GPU: CUDA's context with its kernels, handles and workspaces
 SAME = 0.01  # of the need and the operations: by so much a step of few blocks may miss the whole one
 Copies = Callable[[int, bool], Mapping[str, float]]
+LIKE = 3  # children of one class from which on a container's are blocks
 EIGHT_BIT = 0.25  # of the bytes of an optimiser's state in float32
 
 
@@ -163,7 +164,6 @@ def shallow(step: Step) -> Step | None:
     from torch import nn
 
     from whichdevice.forecast.torch.trace import FEW_LAYERS, built
-    from whichdevice.models.script.torch_answers import blocks_of
     from whichdevice.models.script.torch_fakes import Fakes
 
     if step.layers is not None:
@@ -191,7 +191,6 @@ def _sizes(block: Any) -> str:
 
 def checkpointed(step: Step) -> Step:
     """Return the step with gradient checkpointing: the model's own, or of the blocks that it repeats."""
-    from whichdevice.models.script.torch_answers import checkpoint_blocks
 
     def build(*layers: int) -> Any:
         module = step.build(*layers)
@@ -199,6 +198,33 @@ def checkpointed(step: Step) -> Step:
         return module
 
     return replace(step, build=build)
+
+
+def checkpoint_blocks(module: Any) -> None:
+    """Let a module's repeated blocks compute their activations again in the backward pass; by its own means if any."""
+    own = next((part for part in module.modules() if hasattr(part, "gradient_checkpointing_enable")), None)
+    if own is not None:  # of Hugging Face
+        own.gradient_checkpointing_enable({"use_reentrant": False})
+    elif hasattr(module, "set_grad_checkpointing"):  # of timm
+        module.set_grad_checkpointing()
+    else:
+        from torch.utils.checkpoint import checkpoint
+
+        for block in blocks_of(module)[1]:
+            block.forward = partial(checkpoint, block.forward, use_reentrant=False)
+
+
+def blocks_of(module: Any) -> tuple[Any, list[Any]]:
+    """The children of one class in one container that have the most weights, after it; none where none repeats."""
+    groups: dict[tuple[int, type], tuple[Any, list[Any]]] = {}
+    for owner in module.modules():
+        for child in owner.children():
+            groups.setdefault((id(owner), type(child)), (owner, []))[1].append(child)
+
+    def weights(group: tuple[Any, list[Any]]) -> int:
+        return sum(weight.numel() for block in group[1] for weight in block.parameters())
+
+    return max((group for group in groups.values() if len(group[1]) >= LIKE), key=weights, default=(None, []))
 
 
 def adapted(step: Step, method: str) -> Step:

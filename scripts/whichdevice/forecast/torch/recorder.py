@@ -19,10 +19,10 @@ from typing import Any
 import torch
 
 from whichdevice.forecast.torch.fusion import Fusion
-from whichdevice.forecast.torch.step import LASTING, PARTS, Part, Trace, is_tiny, untested
-from whichdevice.forecast.torch.trace import AsOnGPU, Kernels, rounded, storage_of
+from whichdevice.forecast.torch.step import LASTING, PARTS, Blocks, Part, Trace, is_tiny, untested
+from whichdevice.forecast.torch.trace import AsOnGPU, Kernels, rounded
 from whichdevice.forecast.work import Item, Kind, Precision, Total, Untested
-from whichdevice.models.script.torch_fakes import Fakes, is_fake
+from whichdevice.models.script.torch_fakes import Fakes, is_fake, storage_of
 
 __all__ = ["AsOnGPU", "Recorder", "Segment", "trace_of"]
 
@@ -45,6 +45,11 @@ class Segment:
     whole: int = 0  # gradients that are whole
     rows: int = 0  # of the first tensor that meets one on the GPU, whole numbers before others
     indexes: bool = False  # whether these are whole numbers
+    blocks: Counter[Any] = field(default_factory=Counter)  # kernels of the forward passes of repeated blocks
+    inside: int = 0  # bytes that these keep beside what each is given and gives
+    block: int = 0  # the most of one
+    early_block: int = 0  # the most bytes in the passes where one block at a time keeps them, until half of ...
+    late_block: int = 0  # ... the gradients are whole, and after that
     live: Mapping[Part, int] = field(default_factory=dict)  # bytes by part at its end
     times: int = 1  # it ran, the last ones without being recorded
 
@@ -60,7 +65,11 @@ class Recorder(Kernels):
         self.weights_trained = 1
         self.bytes_of = dict.fromkeys(PARTS, 0)
         self.takes_bfloat16 = False  # whether products do
+        self.single = False  # whether all weights are float32
         self._part = dict[int, Part]()  # by storage
+        self._in_block = False  # whether a repeated block's forward pass runs
+        self._inside = set[int]()  # storages that such passes made and keep
+        self._bytes_inside = self._bytes_before = 0  # of them now, and where the last pass began
         self.segment = Segment()
         self.parts = list[Segment]()  # since the last step
 
@@ -85,6 +94,25 @@ class Recorder(Kernels):
         """Note what the forward pass kept."""
         self.backwards += 1
         self.segment.kept = max(self.segment.kept, self.bytes_of["other"])
+
+    def begin_block(self) -> None:
+        """Note that a repeated block's forward pass begins."""
+        self._in_block, self._bytes_before = torch.is_grad_enabled() and not self.backwards, self._bytes_inside
+
+    def end_block(self, outputs: Sequence[Any]) -> None:
+        """Note what a repeated block keeps for the backward pass beside its outputs."""
+        if self._in_block:
+            for tensor in outputs:
+                self._leave_block(storage_of(tensor), rounded(tensor))
+            kept = self._bytes_inside - self._bytes_before
+            self.segment.inside += kept
+            self.segment.block = max(self.segment.block, kept)
+        self._in_block = False
+
+    def _leave_block(self, key: int, nbytes: int) -> None:
+        if key in self._inside:
+            self._inside.remove(key)
+            self._bytes_inside -= nbytes
 
     def gradient_is_whole(self, weight: Any) -> None:
         """Note a weight's gradient, from when it is whole."""
@@ -148,18 +176,25 @@ class Recorder(Kernels):
         full: Precision = "half" if half else "float32"
         if half and operations and inputs:
             self.takes_bfloat16 = self.takes_bfloat16 or inputs[0].dtype == torch.bfloat16
-        self.segment.kernels[phase, kind, full, float(operations), nbytes] += launches
+        kernel = phase, kind, full, float(operations), nbytes
+        self.segment.kernels[kernel] += launches
+        if self._in_block:
+            self.segment.blocks[kernel] += launches
         if kind != "optimizer":
             self._join(self.segment.fusion, kind, full, operations, nbytes, launches, inputs, outputs)
 
     def hold(self, *tensors: Any) -> None:
         """Count the storages of tensors as live until they are freed."""
-        for tensor in tensors:
-            if (key := storage_of(tensor)) not in self._part:
-                self._part[key] = "other"
-                self.bytes_of["other"] += rounded(tensor)
-                weakref.finalize(tensor.untyped_storage(), self._drop, key, rounded(tensor))
-                self._note()
+        with torch._C.DisableTorchFunction():
+            for tensor in tensors:
+                if (key := storage_of(tensor)) not in self._part:
+                    self._part[key], nbytes = "other", rounded(tensor)
+                    self.bytes_of["other"] += nbytes
+                    if self._in_block:
+                        self._inside.add(key)
+                        self._bytes_inside += nbytes
+                    weakref.finalize(tensor.untyped_storage(), self._drop, key, nbytes)
+                    self._note()
 
     def _note(self) -> None:
         """Note the most bytes that live."""
@@ -167,36 +202,44 @@ class Recorder(Kernels):
         if self.stepping and not self.backwards:
             segment.update = max(segment.update, total)
             return
+        by_blocks = total - self._bytes_inside + (segment.block if self.backwards else 0)
         if 2 * segment.whole < self.weights_trained:
-            segment.early = max(segment.early, total)
+            segment.early, segment.early_block = max(segment.early, total), max(segment.early_block, by_blocks)
         else:
-            segment.late = max(segment.late, total)
+            segment.late, segment.late_block = max(segment.late, total), max(segment.late_block, by_blocks)
         segment.besides = max(segment.besides, self.bytes_of["other"])
 
     def hold_as(self, part: Part, tensor: Any) -> None:
         """Note what a tensor on the GPU is, or turned out to be."""
         self.hold(tensor)
-        before, self._part[storage_of(tensor)] = self._part[storage_of(tensor)], part
-        self.bytes_of[before] -= rounded(tensor)
-        self.bytes_of[part] += rounded(tensor)
+        with torch._C.DisableTorchFunction():
+            key, nbytes = storage_of(tensor), rounded(tensor)
+        before, self._part[key] = self._part[key], part
+        self.bytes_of[before] -= nbytes
+        self.bytes_of[part] += nbytes
 
     def is_held(self, tensor: Any) -> bool:
         """Return whether a tensor is on the GPU."""
-        return storage_of(tensor) in self._part
+        return self._part_of(tensor) is not None
 
     def is_weight(self, tensor: Any) -> bool:
         """Return whether a tensor is a weight, or a view of one."""
-        return self._part.get(storage_of(tensor)) == "weights"
+        return self._part_of(tensor) == "weights"
+
+    def _part_of(self, tensor: Any) -> Part | None:
+        with torch._C.DisableTorchFunction():
+            return self._part.get(storage_of(tensor))
 
     def _drop(self, key: int, nbytes: int) -> None:
         self.bytes_of[self._part.pop(key)] -= nbytes
+        self._leave_block(key, nbytes)
         self._fixed.discard(key)
         self.segment.fusion.free(key)
 
 
 def trace_of(periods: Sequence[Sequence[Segment]], recorder: Recorder, parameters: int, trained: int) -> Trace:
     """Return the mean of some periods as the trace of a step."""
-    totals = {"all": Total(), "forward": Total(), "fused": Total()}
+    totals = {"all": Total(), "forward": Total(), "fused": Total(), "blocks": Total()}
     for segment in (segment for period in periods for segment in period):
         share = segment.times / len(periods)
         for (phase, kind, full, operations, nbytes), count in segment.kernels.items():
@@ -205,15 +248,20 @@ def trace_of(periods: Sequence[Sequence[Segment]], recorder: Recorder, parameter
                 totals[name].put(item, share)
         for item in segment.fusion.items():
             totals["fused"].put(item, share)
+        for (_, kind, full, operations, nbytes), count in segment.blocks.items():
+            totals["blocks"].put(Item(kind, full, operations, float(nbytes), count), share)
     marks = set[Untested](recorder.untested)
     if sum(segment.reads * segment.times for segment in periods[-1]) >= MANY_READS:
         marks.add("values read by the host")
-    work, forward = (totals[name].work("gpu", "eager") for name in ("all", "forward"))
+    work, forward, again = (totals[name].work("gpu", "eager") for name in ("all", "forward", "blocks"))
+    kept = [float(max(getattr(segment, name) for period in periods for segment in period))
+            for name in ("inside", "block", "early_block", "late_block")]  # fmt: skip
     if is_tiny(work):
         marks.add("hundreds of tiny kernels")
     trace = Trace(
         work, totals["fused"].work("gpu", "torch.compile"), _memory(periods), parameters, trained,
         tuple(sorted(recorder.notes)), recorder.images, tuple(sorted(recorder.no_tpu)), forward,
+        Blocks(again, *kept) if kept[0] else None, recorder.single,
     )  # fmt: skip
     return untested(trace, *sorted(marks))
 

@@ -35,6 +35,22 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Blocks:
+    """The forward passes of the blocks that a script's module repeats, which checkpointing runs again."""
+
+    work: Work
+    kept: float  # bytes that they keep for the backward pass beside what each is given and gives
+    largest: float  # of these, those of one block
+    early: float  # the most bytes in the passes of the step where a block at a time keeps them, as of `memory`
+    late: float
+
+    @classmethod
+    def from_dict(cls, digest: Mapping[str, Any]) -> Self:
+        """Read what `Trace.digest` wrote."""
+        return cls(**dict(digest) | {"work": Work.from_dict(digest["work"])})
+
+
+@dataclass(frozen=True)
 class Trace:
     """A traced step on one device.
 
@@ -53,11 +69,14 @@ class Trace:
     images: bool = False  # whether it convolves images, whose layout in memory matters
     no_tpu: tuple[str, ...] = ()  # what of it has no form on a TPU: float64, operations by their name
     forward: Work | None = None  # what of the work comes before the backward pass, operation by operation
+    blocks: Blocks | None = None  # of a script
+    single: bool = False  # whether all weights of a script are float32
 
     def digest(self) -> dict[str, Any]:
         """A form for JSON; `from_dict` reads it back."""
         works = {"work": self.work.digest(), "fused": self.fused.digest()}
         works |= {"forward": self.forward.digest()} if self.forward else {}
+        works |= {"blocks": asdict(self.blocks) | {"work": self.blocks.work.digest()}} if self.blocks else {}
         return asdict(self) | works | {"notes": list(self.notes), "no_tpu": list(self.no_tpu)}
 
     @classmethod
@@ -65,7 +84,8 @@ class Trace:
         """Read what `digest` wrote; raises StudyError where its work cannot be read."""
         works = {name: Work.from_dict(digest[name]) for name in ("work", "fused", "forward") if digest.get(name)}
         tuples = {name: tuple(digest.get(name, ())) for name in ("notes", "no_tpu")}
-        return cls(**dict(digest) | works | tuples)
+        blocks = {"blocks": Blocks.from_dict(digest["blocks"])} if digest.get("blocks") else {}
+        return cls(**dict(digest) | works | tuples | blocks)
 
 
 def untested(trace: Trace, *kinds: Untested) -> Trace:
@@ -115,8 +135,11 @@ def trace_between(first: tuple[int, Trace], second: tuple[int, Trace], size: int
     memory["passes"] = max(memory["early"], memory["late"])
     memory["peak"] = max(memory["passes"], sum(memory[part] for part in (*LASTING, "update")))
     forward = between(below.forward, above.forward) if below.forward and above.forward else None
-    works = between(below.work, above.work), between(below.fused, above.fused)
-    return replace(above, work=works[0], fused=works[1], forward=forward, memory=memory)
+    works, blocks = (between(below.work, above.work), between(below.fused, above.fused)), None
+    if (start := below.blocks) and (end := above.blocks):
+        numbers = [line(getattr(start, name), getattr(end, name)) for name in ("kept", "largest", "early", "late")]
+        blocks = Blocks(between(start.work, end.work), *numbers)
+    return replace(above, work=works[0], fused=works[1], forward=forward, memory=memory, blocks=blocks)
 
 
 def _sums(work: Work) -> dict[tuple[Kind, Precision], tuple[float, float, float]]:

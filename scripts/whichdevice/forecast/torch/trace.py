@@ -50,10 +50,12 @@ from whichdevice.models.script.torch_fakes import (
     SEQUENCES,
     Fakes,
     Outcome,
+    has_fake,
     is_fake,
     ones,
     replace_tensors,
     signature,
+    storage_of,
     unset_fake_temporarily,
 )
 from whichdevice.models.script.torch_names import on_cpu
@@ -81,6 +83,9 @@ EXCHANGE = "c10d::"  # with other processes, which is forecast apart
 GATHERS = ("embedding", "index", "gather", "index_select", "nll_loss_forward", "nll_loss2d_forward")
 SCATTERS = ("embedding_dense_backward", "index_put", "scatter", "index_add", "nll_loss_backward", "nll_loss2d_backward")
 WRITES = ("copy_", "fill_", "zero_", "normal_", "uniform_", "bernoulli_")  # what they write to is not read
+IN_PLACE = {  # they give what they change, which keeps its shape
+    *(f"aten::{name}" for name in WRITES), "aten::add_", "aten::mul_", "aten::div_", "aten::addcmul_", "aten::addcdiv_",
+}  # fmt: skip
 ONE_IMAGE = ("instance_norm", "reflection_pad2d")  # slow in float32 on one image
 COMPARING = ("lt", "le", "gt", "ge", "eq", "ne")
 MASKED = ("index", "_unsafe_index", "index_put", "index_put_", "_index_put_impl_")  # what a mask may choose in
@@ -345,11 +350,10 @@ class AsOnGPU(TorchFunctionMode):
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call a function of PyTorch, as a GPU would run it."""
-        kwargs = dict(kwargs or {})
         name = getattr(function, "__name__", "")
         if name == "cuda":
             return args[0]
-        args, kwargs = on_cpu(args, kwargs, self._device)
+        args, kwargs = on_cpu(args, kwargs or {}, self._device)
         if self._kernels is None:
             return function(*args, **kwargs)
         if name == "scaled_dot_product_attention":
@@ -372,7 +376,7 @@ class AsOnGPU(TorchFunctionMode):
             args, kwargs = tree_map_only(torch.Tensor, _whole, (args, kwargs))
             with torch.autocast("cpu", enabled=False):
                 return function(*args, **kwargs)
-        if self._kernels.fakes is not None and tree_any(is_fake, (args, kwargs)):
+        if self._kernels.fakes is not None and (has_fake(args) or has_fake(kwargs.values())):
             return self._kernels.fakes.call(function, name, args, kwargs)
         if name in ("numpy", "__array__") and is_fake(args[0]):  # PyTorch refuses it by another error
             raise READS_VALUE[0](function)
@@ -426,6 +430,11 @@ class Kernel(NamedTuple):
 
 class Kernels(TorchDispatchMode):
     """The kernels that run under it, with their operations and bytes, and the bytes of live storages."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Return that nothing is compiled here: PyTorch need not see to it at each operation."""
+        return False
 
     def __init__(
         self, precision: str, kind: Kind | None = None, most: float = math.inf, fakes: Fakes | None = None
@@ -509,16 +518,18 @@ class Kernels(TorchDispatchMode):
         """Run an operation; one of such shapes that was run before has its outcome and its kernel again."""
         inputs: list[Any] = []
         key = signature((*args, *kwargs.items()), inputs) if not function._schema.is_mutable else None
-        known = self._repeats.get((function, key)) if inputs and key is not None else None
+        key = key if any(map(is_fake, inputs)) else None
+        known = None if key is None else self._repeats.get((function, key))
         if known is not None:
             result, outputs = known[0].made(inputs)
             self._follow(inputs, outputs, mutable=False)
             if known[1] is not None:
                 self._count(known[1], inputs, outputs)
             return result
-        result = function(*args, **kwargs)
+        changes = function._schema.name in IN_PLACE and is_fake(args[0])
+        result = args[0] if changes else function(*args, **kwargs)
         kernel, inputs = self._kernel(function, args, kwargs, result)
-        if inputs and key is not None and (outcome := Outcome.of(result, inputs)) is not None:
+        if key is not None and (outcome := Outcome.of(result, inputs)) is not None:
             self._repeats[function, key] = outcome, kernel
         return result
 
@@ -677,11 +688,6 @@ class Kernels(TorchDispatchMode):
 def dense(tree: Any) -> list[Any]:
     """The tensors of a tree that have a storage of their own: not sparse ones."""
     return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided]
-
-
-def storage_of(tensor: Any) -> int:
-    """Return what identifies a tensor's storage: views share it."""
-    return int(tensor.untyped_storage()._cdata)
 
 
 def rounded(tensor: Any) -> int:

@@ -49,8 +49,7 @@ class Conditions:
     gpus: int = 1  # that the script sees
     values: bool = False  # whether its first step is computed to see it: without values it fails
     timed: bool = False  # whether it trains for a few steps, which are timed
-    checkpointing: bool = False  # whether its blocks compute their activations again
-    precision: str | None = None  # that is tried: float32, mixed or bfloat16; None: the script's own
+    precision: str | None = None  # that is tried: float32 or mixed; None: the script's own
 
 
 AS_WRITTEN = Conditions()

@@ -9,17 +9,16 @@ ones.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from functools import partial
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_any, tree_map_only
-from torch.utils.checkpoint import checkpoint
+from torch.utils._pytree import tree_map_only
 
-from whichdevice.models.script.torch_fakes import is_fake
-from whichdevice.models.script.torch_names import is_cuda, on_cpu
+from whichdevice.models.script.torch_fakes import has_fake, is_fake
+from whichdevice.models.script.torch_names import on_cpu
 
 LARGE = 2**28  # bytes of a tensor that has no values once it is on the GPU
 LIKE = 3  # children of one class from which on a container's are blocks
@@ -55,6 +54,9 @@ class Answers(TorchFunctionMode):
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call a function of PyTorch, with the CPU in place of a GPU."""
+        if function.__name__ == "__get__" and function not in ON_GPU:  # of a shape or a type: a quarter of all calls
+            with torch._C.DisableTorchFunction():
+                return function(*args)
         try:
             return self._called(function, args, dict(kwargs or {}))
         except Exception:
@@ -72,8 +74,9 @@ class Answers(TorchFunctionMode):
         named.pop("pin_memory", None)
         if name == "to" and len(args) > 1 and type(args[1]) is int:
             args = (first, "cuda", *args[2:])
-        goes = any(map(is_cuda, (*args, *named.values()))) or type(named.get("device")) is int
+        given = args
         args, kwargs = on_cpu(args, named)
+        goes = args is not given or kwargs is not named  # to the GPU
         if name == "cuda" and first is not None:
             return first if self._recorder.resting else self._on_gpu(first)
         if self._recorder.resting:
@@ -82,7 +85,7 @@ class Answers(TorchFunctionMode):
             return ON_GPU[function]
         if name in CHANGES or function == SET_DATA:
             self._watching.changes(first)
-        if tree_any(is_fake, (args, kwargs)):
+        if has_fake(args) or has_fake(kwargs.values()):
             return self._without_values(function, name, args, kwargs)
         if goes and first is None:
             with self._recorder.fakes.mode:
@@ -133,26 +136,11 @@ def answer(watching: Watching) -> None:
     watching.replace(threading.Thread, "run", answered)
 
 
-def checkpoint_blocks(module: Any) -> None:
-    """Let a module's repeated blocks compute their activations again in the backward pass; by its own means if any."""
-    own = next((part for part in module.modules() if hasattr(part, "gradient_checkpointing_enable")), None)
-    if own is not None:  # of Hugging Face
-        own.gradient_checkpointing_enable({"use_reentrant": False})
-    elif hasattr(module, "set_grad_checkpointing"):  # of timm
-        module.set_grad_checkpointing()
-    else:
-        for block in blocks_of(module)[1]:
-            block.forward = partial(checkpoint, block.forward, use_reentrant=False)
-
-
-def blocks_of(module: Any) -> tuple[Any, list[Any]]:
-    """The children of one class in one container that have the most weights, after it; none where none repeats."""
-    groups: dict[tuple[int, type], tuple[Any, list[Any]]] = {}
-    for owner in module.modules():
-        for child in owner.children():
-            groups.setdefault((id(owner), type(child)), (owner, []))[1].append(child)
-
-    def weights(group: tuple[Any, list[Any]]) -> int:
-        return sum(weight.numel() for block in group[1] for weight in block.parameters())
-
-    return max((group for group in groups.values() if len(group[1]) >= LIKE), key=weights, default=(None, []))
+def blocks_in(module: Any) -> Iterator[Any]:
+    """Yield the outermost modules that come several times in a row, as what checkpointing runs again."""
+    kinds = Counter(map(type, module.children()))
+    for child in module.children():
+        if kinds[type(child)] >= LIKE:
+            yield child
+        else:
+            yield from blocks_in(child)

@@ -9,7 +9,7 @@ Only this file and forecast/torch/trace.py use what PyTorch calls its own.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
@@ -29,6 +29,7 @@ READING = {  # methods that give what is no tensor
     "__format__", "__repr__", "__contains__",
 }  # fmt: skip
 ASKED = {"item", "__bool__", "__int__", "__float__", "__index__", "__complex__"}  # whose operation is answered
+SEVERAL = (tuple, list, dict)
 MAX_EVALUATIONS = 8  # of the same shapes that run
 SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 SOUND = {  # of each number of a training that goes well
@@ -78,11 +79,11 @@ class Form(NamedTuple):
     is_view: bool
 
     @classmethod
-    def of(cls, made: Any, inputs: Sequence[torch.Tensor]) -> "Form | None":
+    def of(cls, made: Any, inputs: Sequence[torch.Tensor], storages: set[int]) -> "Form | None":
         """Return the form of an outcome; None of one that no other call's may stand for."""
         if type(made) is not FakeTensor or made.constant is not None or any(made is tensor for tensor in inputs):
             return None
-        is_view = any(made.untyped_storage()._cdata == tensor.untyped_storage()._cdata for tensor in inputs)
+        is_view = storage_of(made) in storages
         whole = made.layout == torch.strided and not made.dtype.is_complex and not made.requires_grad
         if not whole or (is_view and len(inputs) > 1):
             return None
@@ -91,7 +92,8 @@ class Form(NamedTuple):
 
     def made(self, inputs: Sequence[Any]) -> torch.Tensor:
         """Return a tensor of this form."""
-        mode, first = inputs[0].fake_mode, inputs[0]
+        first = inputs[0]
+        mode = first.fake_mode if is_fake(first) else next(filter(is_fake, inputs)).fake_mode
         with torch._C._DisableTorchDispatch():
             tensor = torch.empty_strided(self.shape, self.stride, dtype=self.dtype, device="meta")
             if self.is_view:
@@ -103,27 +105,31 @@ class Outcome(NamedTuple):
     """The tensors without values that an operation makes of such arguments each time."""
 
     container: type | None  # None: of one tensor
-    forms: tuple[Form, ...]
+    forms: tuple[Form | None, ...]  # None: it makes none there, as where a weight is frozen
 
     @classmethod
     def of(cls, result: Any, inputs: Sequence[torch.Tensor]) -> "Outcome | None":
         """Return the outcome of a call; None where the next one's may differ."""
         container = type(result) if type(result) in (tuple, list) else None
         made = list(result) if container else [result]
-        forms = [Form.of(part, inputs) for part in made]
-        storages = {part.untyped_storage()._cdata for part in made if torch.is_tensor(part)}
-        apart = len(storages) == len(made) or all(form is not None and form.is_view for form in forms)
-        known = tuple(form for form in forms if form is not None)
-        return cls(container, known) if apart and len(known) == len(forms) else None
+        read = set(map(storage_of, inputs))
+        forms = [None if part is None else Form.of(part, inputs, read) for part in made]
+        tensors = [part for part in made if torch.is_tensor(part)]
+        apart = len(set(map(storage_of, tensors))) == len(tensors)
+        apart = apart or all(form is None or form.is_view for form in forms)
+        return cls(container, tuple(forms)) if apart and len([*filter(None, forms)]) == len(tensors) else None
 
     def made(self, inputs: Sequence[torch.Tensor]) -> tuple[Any, list[torch.Tensor]]:
         """Return the result of another call, and its tensors."""
-        tensors = [form.made(inputs) for form in self.forms]
-        return (tensors[0] if self.container is None else self.container(tensors)), tensors
+        made = [None if form is None else form.made(inputs) for form in self.forms]
+        return (made[0] if self.container is None else self.container(made)), [*filter(torch.is_tensor, made)]
 
 
 def signature(arguments: Any, inputs: list[Any]) -> tuple[Any, ...] | None:
-    """Return what an outcome follows from, and put the tensors into `inputs`; None where that is not shapes alone."""
+    """Return what an outcome follows from, and put the tensors into `inputs`; None where that is not shapes alone.
+
+    No shape follows from the values of real numbers in a tensor, as one does from whole ones or from a mask.
+    """
     parts: list[Any] = []
     for argument in arguments:
         kind = type(argument)
@@ -133,6 +139,11 @@ def signature(arguments: Any, inputs: list[Any]) -> tuple[Any, ...] | None:
             inputs.append(argument)
             place = argument.stride(), argument.storage_offset(), argument.fake_device
             parts.append((tuple(argument.shape), argument.dtype, *place))
+        elif kind is torch.Tensor:
+            if argument.layout != torch.strided or not argument.dtype.is_floating_point or not argument.dim():
+                return None
+            inputs.append(argument)
+            parts.append((tuple(argument.shape), argument.dtype, argument.stride(), argument.storage_offset(), "real"))
         elif kind in (tuple, list):
             if (inner := signature(argument, inputs)) is None:
                 return None
@@ -239,6 +250,21 @@ def _anew(tensor: torch.Tensor) -> torch.Tensor:
 def is_fake(value: Any) -> bool:
     """Whether a value is a tensor without values."""
     return isinstance(value, FakeTensor)
+
+
+def has_fake(arguments: Iterable[Any]) -> bool:
+    """Whether a tensor without values is among a function's arguments, or in their lists; asked at each call."""
+    for argument in arguments:
+        if isinstance(argument, FakeTensor):
+            return True
+        if isinstance(argument, SEVERAL) and has_fake(argument.values() if isinstance(argument, dict) else argument):
+            return True
+    return False
+
+
+def storage_of(tensor: Any) -> int:
+    """Return what identifies a tensor's storage: views share it."""
+    return tensor.untyped_storage()._cdata  # type: ignore[no-any-return]
 
 
 def ones(tree: Any) -> Any:

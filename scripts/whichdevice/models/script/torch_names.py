@@ -47,6 +47,7 @@ ANSWERS: Mapping[str, Any] = {  # of their functions; what has none here has jus
 TYPES = {  # by method of a module
     "half": torch.float16, "bfloat16": torch.bfloat16, "float": torch.float32, "double": torch.float64,
 }  # fmt: skip
+NAMING = (str, torch.device)
 HALVES = (torch.float16, torch.bfloat16)
 SIZES = "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"  # DeepSpeed's settings
 TRAINERS = {"lightning": ("Trainer", "Fabric"), "lightning.pytorch": ("Trainer",), "pytorch_lightning": ("Trainer",),
@@ -572,6 +573,8 @@ def on_cpu(
     args: tuple[Any, ...], kwargs: Mapping[str, Any], device: Any = "cpu"
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Arguments with this device in place of those of CUDA, and of one by number."""
+    if type(kwargs.get("device")) is not int and not any(map(is_cuda, args)) and not any(map(is_cuda, kwargs.values())):
+        return args, kwargs  # type: ignore[return-value]
     named = {name: device if is_cuda(value) else value for name, value in kwargs.items()}
     if type(named.get("device")) is int:
         named["device"] = device
@@ -629,4 +632,4 @@ def _named(settings: Mapping[str, Any]) -> str:
 
 def is_cuda(value: Any) -> bool:
     """Whether it names a device of CUDA."""
-    return isinstance(value, str | torch.device) and str(value).startswith("cuda")
+    return isinstance(value, NAMING) and str(value).startswith("cuda")

@@ -26,7 +26,7 @@ from torch.nn.modules.module import (
     register_module_parameter_registration_hook,
 )
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
-from torch.utils._pytree import tree_leaves, tree_map_only
+from torch.utils._pytree import tree_leaves
 
 from whichdevice.base.errors import StudyError
 from whichdevice.base.numbers import number, two
@@ -37,7 +37,7 @@ from whichdevice.models.script.environment import Environment, environment_in
 from whichdevice.models.script.evaluation import of_trainer
 from whichdevice.models.script.found import RECORDER, SHARED, Found, Script
 from whichdevice.models.script.run import SEED, ScriptRun, Watcher, is_own, others_like
-from whichdevice.models.script.torch_answers import answer, checkpoint_blocks
+from whichdevice.models.script.torch_answers import answer, blocks_in
 from whichdevice.models.script.torch_fakes import Outcomes, is_fake
 from whichdevice.models.script.torch_loaders import Loaders, frames
 from whichdevice.models.script.torch_names import Names
@@ -107,8 +107,9 @@ class Watching(Watcher):
         self._shares_out = False  # whether several GPUs share a loader's examples out
         self._by_loader = False  # whether an epoch is a pass of a loader
         self._steps: int | None = None  # of the whole training on one GPU
-        self._light = False  # whether blocks are checkpointed already
+        self._blocks = set[int]()  # modules that repeat, whose passes checkpointing would run again
         self._outcomes, self._repeats = Outcomes(), False
+        self._repeated = set[Any]()  # kernels of batches that came twice in a step
         self._joins = self._each = False
         self._launched, self._by_torchrun = 1, False
 
@@ -273,20 +274,21 @@ class Watching(Watcher):
 
     # Calls of modules.
 
-    def _enter(self, module: torch.nn.Module, args: Any) -> Any:
+    def _enter(self, module: torch.nn.Module, args: Any) -> None:
         """A module is called."""
         if self.run.over or self.recorder.resting:
-            return None
+            return
         self._depth += 1
         for name, weight in [*module.named_parameters(recurse=False)]:
             if not hasattr(weight, "_is_watched"):
                 setattr(module, name, self.weight(weight))
         if self._depth == 1:
             self._begin_call(module)
-            args = self._in_format(module, args)
+            self._in_format()
         self._note_rows(args)
         self._note_time_steps(module, args)
-        return args
+        if id(module) in self._blocks:
+            self.recorder.begin_block()
 
     def _note_time_steps(self, module: torch.nn.Module, args: Any) -> None:
         """Note the examples of a call whose layer takes time steps first, as long as what the call was given."""
@@ -308,7 +310,9 @@ class Watching(Watcher):
         """A module is called that no other one calls."""
         if self._changed and torch.is_grad_enabled():
             self._step_by_hand()
-        self._modules[id(module)] = module
+        if id(module) not in self._modules:
+            self._modules[id(module)] = module
+            self._blocks.update(map(id, blocks_in(module)))
         if not (torch.is_grad_enabled() and module.training):
             self._passes += self._is_other
             if self._passes > PASSES:
@@ -320,27 +324,21 @@ class Watching(Watcher):
             self._outcomes.end()
         place = tuple((code, line) for code, line in _lines(frame))
         self._waits_for_rows = self._gradients, id(module), place
-        if self.run.conditions.checkpointing and not self._light:
-            self._light = True
-            checkpoint_blocks(module)
 
-    def _in_format(self, module: torch.nn.Module, args: Any) -> Any:
+    def _in_format(self) -> None:
         """Let the outermost module run in the number format that is tried."""
         tried = self.run.conditions.precision
         if tried == "mixed" or (tried is None and self._names.mixed):  # a library's trainer would do so on a GPU
             cast = torch.autocast("cpu", torch.float16)
             cast.__enter__()
             self._casts.append(cast)
-        elif tried == "bfloat16":
-            if any(weight.dtype == torch.float32 for weight in module.parameters()):
-                self.moved(module, torch.bfloat16, None)
-            args = tree_map_only(torch.Tensor, partial(_changed, dtype=torch.bfloat16, layout=None), args)
-        return args
 
     def _leave(self, module: torch.nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         if self.run.over or self.recorder.resting:
             return
         self._depth = max(0, self._depth - 1)
+        if id(module) in self._blocks:
+            self.recorder.end_block([leaf for leaf in tree_leaves(output) if isinstance(leaf, torch.Tensor)])
         if not self._depth:
             self._note_rows(kwargs)
             self._waits_for_rows = None
@@ -423,9 +421,11 @@ class Watching(Watcher):
             recorder.repeat_part()
         else:
             recorder.end_part()
-            long = now - self._part_began > LONG and len(recorder.parts) > 1
-            if long and not self.computes and recorder.parts[-1].kernels == recorder.parts[-2].kernels:
+            kernels = frozenset(recorder.parts[-1].kernels.items())
+            again = len(recorder.parts) > 1 and recorder.parts[-1].kernels == recorder.parts[-2].kernels
+            if now - self._part_began > LONG and not self.computes and (again or kernels in self._repeated):
                 self._repeats = True
+                self._repeated.add(kernels)
                 self._outcomes.repeat()
         self._outcomes.forget()
         self._part_began = now
@@ -620,6 +620,7 @@ class Watching(Watcher):
             raise StudyError(f"{where}: its optimiser changes no weights of a module: {IN_MODULE}")
         if any(weight.dtype == torch.float64 for weight in trained.values()):
             raise StudyError(f"{where}: its weights are float64, which GPUs are slow in: leave out double()")
+        self.recorder.single = all(weight.dtype == torch.float32 for weight in {**used, **trained}.values())
         return [sum(weight.numel() for weight in some.values()) for some in ({**used, **trained}, trained)]
 
     def _trace(self, periods: Sequence[Sequence[Turn]], counts: Sequence[int]) -> Any:
