@@ -357,12 +357,14 @@ class HubModel(NamedModel):
 
     def cache_bytes(self) -> float | None:
         """Bytes of keys and values of all layers, of a decoder with equal ones."""
-        from whichdevice.models.served import served
-
         known = self.configuration
-        if known.task != "CausalLM" or known.layers is None or known.number(*EXPERTS):
+        heads = known.number("num_key_value_heads", "num_attention_heads", "n_head", "n_heads")
+        whole = known.number("num_attention_heads", "n_head", "n_heads")
+        width = known.number("hidden_size", "n_embd", "d_model")
+        layers = known.layers if known.task == "CausalLM" and not known.number(*EXPERTS) else None
+        if layers is None or not (heads and whole and width):
             return None
-        return served(known).cache_bytes(1)
+        return 2.0 * 2 * layers * heads * (known.number("head_dim") or width // whole)
 
     def copies(self, size: int, four_bits: bool = False) -> dict[str, float]:
         """Return bytes of `size` sequences that versions of its libraries hold besides, or leave to the host.
