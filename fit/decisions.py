@@ -86,7 +86,7 @@ class Decided:
 def cases(found: Forecasts, fitted: Sequence[Row] | None = None) -> list[Case]:
     """Every comparison: at each batch of enough devices, and at each device's largest where that has more devices.
 
-    The speed of a card is fitted to rows of other models, or to those of `fitted`.
+    The speed of a card is fitted to rows of other models, or to the rows of `fitted`.
     """
     speeds = fitted_speeds(found) if fitted is None else [speeds_of(fitted, found.rows)] * FOLDS
     questions: dict[tuple[str, str, str], dict[float, dict[str, int]]] = {}

@@ -39,7 +39,7 @@ from whichdevice.forecast.time_model import (
     read_constants,
     software_of,
 )
-from whichdevice.forecast.work import Item, Software, Work
+from whichdevice.forecast.work import Item, Kind, Software, Work
 from whichdevice.study.tables.base import read_rows
 
 DATA = Path(__file__).with_name("data")  # published times and traced work
@@ -48,6 +48,7 @@ DIGESTS = DATA / "digests.json"
 TRACES = DATA / "traces.json.gz"
 # Framework and compute capability without a fast kernel for grouped convolutions: ResNeXt-101 takes a T4 2.2 times as
 # long as in PyTorch in the same number format, a V100 0.9 times; ResNet-50, which has no groups, takes the T4 as long.
+SLOW: dict[Kind, Kind] = {"grouped convolution": "slow grouped convolution"}
 SLOW_BUILD = ("TensorFlow 1.15", "7.5")
 SHEET = "sheet"  # the factor of what has none
 ROBUST = 0.2  # log residual from which on a row counts less than its square
@@ -162,10 +163,7 @@ def published_rows() -> list[Row]:
             work = work.scaled(batch / float(of_batch))
         framework, capability = SLOW_BUILD
         if line["framework"].startswith(framework) and hardware[line["device"]].compute_capability == capability:
-            items = [
-                replace(item, kind="slow grouped convolution") if item.kind == "grouped convolution" else item
-                for item in work.items
-            ]
+            items = (replace(item, kind=SLOW.get(item.kind, item.kind)) for item in work.items)
             work = replace(work, items=tuple(items))
         rows.append(Row(line["source_group"], line["device"], seconds, batch, model, question, mode, work, peaks))
     document = read_gzip(TRACES)
@@ -444,7 +442,7 @@ class Published:
 def host_times(published: Published, logs: np.ndarray, chosen: np.ndarray) -> dict[str, dict[str, float]]:
     """Seconds that a host takes for a step and a kernel, and their log spread, by software, from the chosen rows.
 
-    From steps whose device is done in HOST_SHARE of the published time; `logs` are those of published over device time.
+    From steps whose device is done in HOST_SHARE of the published time; `logs` are of published over device time.
     """
     hosts = {}
     for software in published.designs:
@@ -507,7 +505,7 @@ def constants_of(published: Published, fitted: Fitted, widths: Mapping[str, Mapp
 
 
 def without_limits(design: Design, name: str, value: float, factors: Mapping[str, float]) -> float:
-    """Return a factor for the constants: that of a chip's clock without the limits of the form that was timed."""
+    """Return a factor for the constants: a chip's clock's without the limits of the form that was timed."""
     place = design.names.index(name) if name in design.names else 0
     of_class, density = str(design.classes[place]), DENSE * math.exp(float(design.density[place]))
     if of_class and not of_class.endswith(MEASURED):

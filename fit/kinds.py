@@ -46,7 +46,7 @@ class System:
 
 
 def systems(found: Forecasts) -> list[System]:
-    """Every published step with its forecast; `found` has those of TPUs, their models left out."""
+    """Every published step with its forecast; `found` has forecasts of TPUs, their models left out."""
     places = {
         (row.source_group, row.question, row.device, row.batch, row.seconds): place
         for place, row in enumerate(found.rows)

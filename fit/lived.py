@@ -31,7 +31,7 @@ PUBLISHED = DATA / "lived.csv"
 TRACES = DATA / "lived_traces.json.gz"
 PAGE = DOCS / "reference" / "lived-trainings.md"
 WORKS = {"torch.compile": "fused", "jax": "tpu"}  # of a row's software; the others run operation by operation
-FUSED_ATTENTION = 2023  # from when on PyTorch has a kernel of its own for attention
+FUSED_ATTENTION = 2023  # from when on PyTorch has its own kernel for attention
 HELD_TO_NONE = 0.02  # how strongly a constant is held to no effect, that few rows decide
 NEAR = 0.05  # of a log, below which a miss counts no less
 TURNS = 60
@@ -172,7 +172,7 @@ class Reports:
 
     @classmethod
     def of(cls, rows: Sequence[Beside]) -> "Reports":
-        """Those of the rows."""
+        """The figures of the rows."""
         logs = np.log([row.line.step / row.clean for row in rows])
         shown = np.array([shows(row.clean, row.kernels, row.line.images) for row in rows])
         return cls(logs, shown, weights_of(row.line.group for row in rows) ** 0.5)

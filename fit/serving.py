@@ -62,7 +62,7 @@ class Row:
     seconds: float  # of an output token; of a prompt, where kind is prefill
     first: float | None  # seconds to the first token
     rate: float | None  # tokens a second of all answers
-    era: str  # of an engine's older versions, their name; "" for those of 2026
+    era: str  # of an engine's older versions, their name; "" for 2026
     year: str = ""  # in which it was measured; "" where the source does not say
     watts: float | None = None  # of one GPU
     waits: float = 0  # iterations after which the engine looks for new requests, or has waited for more of them
@@ -149,7 +149,7 @@ class Row:
 
 
 def published_rows() -> list[Row]:
-    """Return rows of serving_published.csv but those of another method: tokens drafted ahead.
+    """Return rows of serving_published.csv without tokens that are drafted ahead, which is another method.
 
     Also not those whose weights do not fit into the number of GPUs that the source names, and of several machines.
     """
@@ -186,7 +186,7 @@ def _server(line: Mapping[str, str]) -> Server:
 
 
 def era_of(line: Mapping[str, str]) -> str:
-    """Return the name of an engine's older versions, which were slower; "" for those of 2026."""
+    """Return the name of an engine's older versions, which were slower; "" for 2026."""
     if line["device"].startswith("TPU"):
         return OLD_TPU if line["engine"] == "vllm" and "" < line["measured"] < "2025-10" else ""  # its rewrite
     old = line["version"].startswith(OLD_VERSIONS.get(line["engine"], "none")) or "" < line["measured"] < "2026"

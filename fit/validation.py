@@ -38,7 +38,7 @@ class Forecasts:
         return np.hypot(self.sd_shared, self.sd_own)
 
     def of(self, chosen: Callable[[Row], bool]) -> "Forecasts":
-        """Those of some rows."""
+        """The figures of some rows."""
         mask = np.array([chosen(row) for row in self.rows], dtype=bool)
         rows = tuple(row for row, is_wanted in zip(self.rows, mask, strict=True) if is_wanted)
         return Forecasts(
@@ -46,7 +46,7 @@ class Forecasts:
         )
 
     def of_software(self, name: str) -> "Forecasts":
-        """Those of one software."""
+        """The figures of one software."""
         return self.of(lambda row: row.software == name)
 
     def figures(self, group: Group | None = None, weighs: bool = False) -> dict[str, float]:
@@ -145,7 +145,7 @@ PRIOR_MODELS = 3.0  # so many models of the mean of families count beside a fami
 
 
 def widened(forecasts: Forecasts, group: Group, models: Forecasts, least: float = 1.0) -> Forecasts:
-    """Forecasts with the widths of the other groups' rows; `models` are those of `models_left_out`."""
+    """Forecasts with the widths of the other groups' rows; `models` come from `models_left_out`."""
     spreads = np.array([forecasts.sd_shared, forecasts.sd_own])
     groups, of_models = (np.array([group(row) for row in each.rows]) for each in (forecasts, models))
     for name in sorted(set(groups)):
@@ -230,7 +230,7 @@ def models_left_out(published: Published, whole: Fitted) -> Forecasts:
 
 
 def evaluations(published: Published, whole: Fitted, models: Forecasts) -> dict[str, Forecasts]:
-    """Forecasts of all rows, by what was left out; `models` are those of `models_left_out`."""
+    """Forecasts of all rows, by what was left out; `models` come from `models_left_out`."""
     groups = {name: group(published.rows) for name, group in LEFT_OUT.items()}
     forecasts = {
         name: models if name == "models" else left_out(published, group, whole) for name, group in groups.items()

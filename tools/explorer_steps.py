@@ -85,7 +85,7 @@ def wanted() -> list[Asked]:
 
 
 def _steps(asked: Iterable[Asked]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each model with its steps: those of PyTorch on two processes, then those of Keras."""
+    """Each model with its steps: PyTorch's on two processes, then Keras'."""
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         running = {pool.submit(traced, *model): model[1] for model in asked if model[0] != "keras"}
         for done in as_completed(running):

@@ -136,7 +136,7 @@ def adapted(module: Any) -> Any:
 
 
 def checks(tiny: bool = False) -> list[Check]:
-    """The 24 steps but those of JAX, what matters most first; `tiny` ones run on a CPU in seconds."""
+    """The 24 steps without JAX's, what matters most first; `tiny` ones run on a CPU in seconds."""
     resnet, mobile = partial_of(_resnet, tiny), partial_of(_mobile, tiny)
     vit, decoder, bert = partial_of(_vit, tiny), partial_of(_decoder, tiny), partial_of(_bert, tiny)
     gpt, length, images = partial_of(_gpt2, tiny), 16 if tiny else SEQUENCE, _images(32 if tiny else 224)

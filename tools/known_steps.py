@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def names() -> Iterator[str]:
-    """Yield built-in workloads, and models of Hugging Face: those of the explorer, and others that are often named."""
+    """Yield built-in workloads, and models of Hugging Face, the explorer's and others that are often named."""
     yield from built_in_names()
     yield from (f"{PREFIX}{name}" for name in OFTEN)
     yield from (f"{PREFIX}{name}" for name, model in known_models().items() if model.library == "hf")

@@ -1,4 +1,4 @@
-"""The fit stands beside the product: neither the package nor its tests import anything of it."""
+"""The fit is apart from the product: neither the package nor its tests import anything of it."""
 
 import re
 from pathlib import Path

@@ -40,7 +40,7 @@ class Blocks:
 
     work: Work
     kept: float  # bytes that they keep for the backward pass beside what each is given and gives
-    largest: float  # of these, those of one block
+    largest: float  # the most of one block
     early: float  # the most bytes in the passes of the step where a block at a time keeps them, as of `memory`
     late: float
 

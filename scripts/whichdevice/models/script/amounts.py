@@ -65,7 +65,7 @@ def loops_at(frame: FrameType | None, loaders: Mapping[Any, Any], sizes: Mapping
     loops, trainer = list[Loop](), None
     while frame is not None:
         name = frame.f_globals.get("__name__") or ""
-        if frame.f_code.co_name == STARTS and name == NAMES:  # a process of its own: the script starts some at once
+        if frame.f_code.co_name == STARTS and name == NAMES:  # another process: the script starts some at once
             break
         if not name.startswith(RUNNERS) or name == "__main__":
             own = trainer_in(frame.f_locals.get("self"))
@@ -76,7 +76,7 @@ def loops_at(frame: FrameType | None, loaders: Mapping[Any, Any], sizes: Mapping
 
 
 def trainer_in(owner: Any) -> Any:
-    """Return a trainer of Hugging Face or Lightning that states its steps; None: it is none, and has none."""
+    """Return the trainer of Hugging Face or Lightning that an object is or has; None: it states no steps."""
     return next((held for held in (owner, attribute(owner, "trainer")) if steps_of(held)), None)
 
 
@@ -120,7 +120,7 @@ def _loops_in(frame: FrameType, loaders: Mapping[Any, Any], sizes: Mapping[int, 
 def _loop(
     node: ast.For | ast.While, frame: FrameType, loaders: Mapping[Any, Any], sizes: Mapping[int, int]
 ) -> Loop | None:
-    """Return a loop as it is now; None of one over optimisers."""
+    """Return a loop as it is now; None where it goes over optimisers."""
     ends = [(part.test, LEAVING) for part in _parts(node.body) if isinstance(part, ast.If) and _leaves(part)]
     tests = [(node.test, STAYING), *ends] if isinstance(node, ast.While) else ends
     limits = {ast.unparse(part): sides for test, equal in tests for part, sides in _limits(test, equal, frame)}
@@ -172,7 +172,7 @@ def _limits(
 
 
 def _value(node: ast.expr, frame: FrameType) -> Any:
-    """Return the value of simple arithmetic, with methods that take nothing; None of all else."""
+    """Return the value of simple arithmetic, with methods that take nothing; None where it is more."""
     for part in ast.walk(node):
         if isinstance(part, ast.Call):
             plain = getattr(part.func, "id", None) in PURE
@@ -182,14 +182,14 @@ def _value(node: ast.expr, frame: FrameType) -> Any:
         elif not isinstance(part, (*ARITHMETIC, ast.Slice, ast.keyword)):
             return None
     with contextlib.suppress(Exception):  # of what the script's objects do where they are asked
-        return eval(  # nosec B307  # the script's own text, as it stands in its loop
+        return eval(  # nosec B307  # the script's own text, from its loop
             compile(ast.Expression(node), "", "eval"), frame.f_globals, dict(frame.f_locals)
         )
     return None
 
 
 def _over(node: ast.expr, frame: FrameType) -> Any:
-    """Return what a loop goes over, as far as it can be made again: a range, a loader, a list; None of a generator."""
+    """Return what a loop goes over, as far as it can be made again: a range, a loader, a list; None: a generator."""
     if isinstance(node, ast.Call):
         name = getattr(node.func, "id", getattr(node.func, "attr", ""))
         if name in RANGES and node.args:
@@ -211,7 +211,7 @@ def _over(node: ast.expr, frame: FrameType) -> Any:
 
 
 def known_length(value: Any) -> int | None:
-    """Return the length of a loader or of data; None where it has none or does not know it."""
+    """Return the length of a loader or of data; None where it does not show."""
     with contextlib.suppress(Exception):  # of the script's own sampler or data
         return len(value)
     return None

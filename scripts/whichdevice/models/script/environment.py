@@ -62,7 +62,7 @@ class Environment:
         space = getattr(self._environment, "action_space", None)
         if space is None:
             return self._frames / self._seconds if self._seconds else None
-        several = hasattr(self._environment, "step_wait")  # of Stable-Baselines: one action for each, reset by itself
+        several = hasattr(self._environment, "step_wait")  # of Stable-Baselines: one action for each; it resets each
 
         def action() -> Any:
             return np.array([space.sample() for _ in range(self.count)]) if several else space.sample()

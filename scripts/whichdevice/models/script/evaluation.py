@@ -15,7 +15,7 @@ from whichdevice.models.script.found import Evaluation, Per
 
 
 def batch_size_of(loader: Any) -> int | None:
-    """Examples of each batch of a loader; None of anything else."""
+    """Examples of each batch of a loader; None where it states no number."""
     for held in (loader, attribute(loader, "batch_sampler")):
         size = attribute(held, "batch_size")
         if type(size) is int and size > 0:

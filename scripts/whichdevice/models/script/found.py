@@ -69,7 +69,7 @@ class Found:
     unit: str = "example"
     line: int | None = None  # of the script, where its training starts
     notes: tuple[str, ...] = ()  # sentences for the answer: what runs on the host, how lengths vary
-    pipeline: tuple[Rate, ...] = ()  # of what gives its batches; none of arrays in memory
+    pipeline: tuple[Rate, ...] = ()  # of what gives its batches; empty where arrays in memory do
     unknown: str | None = None  # why its examples or epochs are not known: which loop has no end that shows
     # GPUs that it asks for, itself or in its text's command; None: several, their number not shown
     asks: int | None = 1

@@ -58,7 +58,7 @@ QUIETLY = {  # a search for TPUs takes a minute
 
 
 def is_script(path: Path) -> bool:
-    """Whether a file trains by itself: it has no function `model`, and calls something when it is run.
+    """Whether a file trains when it is run: it has no function `model`, and calls something.
 
     A model file of Keras that looks words up is run as one: that part of its model belongs to the host.
     """
@@ -129,7 +129,7 @@ class Failure:
 
 
 def probe(address: Address) -> Found:
-    """Run the script in a process of its own until its training starts, and keep what was found.
+    """Run the script in another process until its training starts, and keep what was found.
 
     Where the script's code fails in a first step that is not computed, as one that reads values may, it runs again and
     computes that step. Raises StudyError in one line where it fails, ends or takes too long before.
@@ -196,7 +196,7 @@ def recording(address: Address, **changes: Any) -> tuple[Found, dict[str, Any]]:
 
 
 def _failure(address: Address, conditions: Conditions, end: float, variant: str = "") -> Failure | None:
-    """Run the script in a process of its own until its training starts; return why it did not, until a time."""
+    """Run the script in another process until its training starts, or a time; return why it did not start."""
     for suffix in (".failed", ".stuck"):
         _kept(address, suffix=suffix).unlink(missing_ok=True)
     line = ""
@@ -281,7 +281,7 @@ def last_line(stack: str, address: Address) -> str:
 
 
 def is_scripts_own(error: BaseException, path: Path) -> bool:
-    """Return whether an error is none of a step that is not computed: a file, a name, or a key that is not there."""
+    """Return whether computing a step would not mend an error: a file, a name or a key is missing."""
     if isinstance(error, KeyError):
         last = traceback.extract_tb(error.__traceback__)[-1:]
         return isinstance(next(iter(error.args), None), str) and all(is_own(frame.filename, path) for frame in last)
@@ -289,7 +289,7 @@ def is_scripts_own(error: BaseException, path: Path) -> bool:
 
 
 def library_of(error: BaseException, path: Path) -> str | None:
-    """Return the name and version of the library that raised an error, none of the frameworks'; None: the script."""
+    """Return the name and version of the library that raised an error; None: the script or a framework did."""
     frames = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
     for file in reversed(frames):
         parts = Path(file).parts
@@ -344,7 +344,7 @@ def _end(status: int) -> NoReturn:
 
 
 def _failure_of(error: BaseException, address: Address, run: ScriptRun) -> Failure:
-    """Return an error as what failed, also one of a framework, where a part of the script's model fails by itself."""
+    """Return an error as what failed, also a framework's, where a part of the script's model fails."""
     text = str(error) if isinstance(error, StudyError) else f"{address.label}: {error_line(error, address)}"
     if isinstance(error, StudyError) and error.__cause__ is None:
         return Failure(text)

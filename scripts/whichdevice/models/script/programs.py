@@ -56,7 +56,7 @@ class Program:
 
     @property
     def is_computed(self) -> bool:
-        """Return whether it takes little to compute it once more."""
+        """Return whether it takes little to compute it again."""
         work = self.counted.total().work("gpu")
         nbytes = self.counted.arguments + self.counted.results
         small = work.kernels <= MAX_KERNELS and nbytes <= MAX_BYTES
@@ -242,7 +242,7 @@ class ProgramWatcher(Watcher):
         self.periods.notes += [note for note in notes if note and note not in self.periods.notes]
 
     def ended(self, variables: Mapping[str, Any]) -> Script | None:
-        """Return what was recorded of a script that ended by itself."""
+        """Return what was recorded of a script that came to its end."""
         return self.periods.script() if self.trains else None
 
 
@@ -299,7 +299,7 @@ def _precision(count: Mapping[str, Any] | None) -> str:
 
 
 def line_of(frame: FrameType | None, run: ScriptRun) -> int | None:
-    """Return the line of the script that a frame's callers are at; None: of no file of its own."""
+    """Return the line of the script that a frame's callers are at; None: they are in other files."""
     while frame is not None:
         if frame.f_code.co_filename == str(run.path):
             return frame.f_lineno
@@ -308,7 +308,7 @@ def line_of(frame: FrameType | None, run: ScriptRun) -> int | None:
 
 
 def caller(run: ScriptRun | None = None) -> FrameType | None:
-    """Return the innermost frame that is none of this package's; of a run, the innermost of the script's files."""
+    """Return the innermost frame outside of this package; of a run, the innermost one in the script's files."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         passes = (frame.f_globals.get("__name__") or "").startswith("whichdevice.")

@@ -2,9 +2,9 @@
 
     script = ScriptRun(Path("train.py")).result(["--epochs", "3"])
 
-The script runs in a thread. Each framework has a watcher, which is attached when the script, a file beside it or a
-library imports the framework, and which calls `run.stop(...)` where the first step begins. That call never returns: the
-thread waits for ever, so none of the script's `finally:`, `except BaseException:` or context managers runs, and nothing
+The script runs in a thread. Each framework has a watcher, which is attached when the script, a library or another file
+of the script imports the framework. It calls `run.stop(...)` where the first step begins. That call never returns: the
+thread waits for ever, so the script's `finally:`, `except BaseException:` and context managers do not run, and nothing
 of the user's is written. This thread goes on with the script's own objects.
 
 The one place where public names of other packages are replaced, here and in the watchers, while a script runs:
@@ -52,7 +52,7 @@ from whichdevice.models.script.stand_ins import FirstFinder, Silent, StandIns
 NAME_IT = "give its arguments after --, or name the file that trains"
 WATCH_IT = "put its step into `with whichdevice.watch(model, optimizer) as step:` and call `step.ask()` after it"
 NOT_COUNTED = "Training starts in line {line}; what trains in line {which} is not counted."
-SEED = 0  # of random numbers that the script draws without one of its own
+SEED = 0  # of random numbers, where the script sets no seed
 NVIDIA_SMI = "nvidia-smi"
 SILENT_LOGGERS = {"WANDB_MODE": "disabled", "COMET_MODE": "disabled", "NEPTUNE_MODE": "debug"}  # nothing is sent
 GPUS = re.compile(r"gpu|cuda device|rank|world.size", re.IGNORECASE)  # in the message of a library that misses some
@@ -93,7 +93,7 @@ class ScriptRun:
         self.loaders: dict[tuple[str, int], Any] = {}  # by the file and line where a loop began to go over them
         self.periods: Any = None  # of its training, by whichever watcher sees it first
         self._result: Result | None = None
-        self._variables: dict[str, Any] | None = None  # of what ended by itself
+        self._variables: dict[str, Any] | None = None  # of a script that came to its end
         self._error: BaseException | None = None
         self._lock, self._done, self._process = threading.Lock(), threading.Event(), os.getpid()
 
@@ -157,7 +157,7 @@ class ScriptRun:
             self.watcher(name)
         thread = threading.Thread(target=self._run, args=(imported,), daemon=True)
         size = threading.stack_size(STACK_BYTES)
-        random.seed(SEED)  # nothing that is found depends on a draw: neither sizes of a batch nor labels in it
+        random.seed(SEED)  # what is found must not depend on a draw: sizes of a batch, labels in it
         np.random.seed(SEED)
         absent = StandIns(file_address(str(self.path)).files(), self._stand_in)
         with as_main(self.path, arguments), self._harmless(), absent, _Imports(self):
@@ -322,7 +322,7 @@ class Watcher(ABC):
         """Watch a package that was just imported, in the thread that imports it; once for each of its names."""
 
     def ended(self, variables: Mapping[str, Any]) -> Script | None:
-        """Return what a script shows that ended by itself with these variables; None: no training of this framework."""
+        """Return what a script shows that came to its end with these variables; None: no training of this framework."""
         return None
 
     def finish(self, variables: Mapping[str, Any]) -> None:  # noqa: B027 - most have nothing to do

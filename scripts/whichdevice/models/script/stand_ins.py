@@ -66,7 +66,7 @@ class Silent:
         return True
 
     def __fspath__(self) -> str:
-        """Return a folder of its own, for what the script writes beside its logs."""
+        """Return a new folder, for what the script writes beside its logs."""
         return _folder()
 
 

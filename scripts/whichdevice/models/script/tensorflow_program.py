@@ -79,7 +79,7 @@ class Lowered:
         raise StudyError(f"XLA does not take its step: {', '.join(sorted(self.left_out))}")
 
     def _again(self, *tensors: Any) -> Any:
-        """The traced graph once more, with zeros in place of what the parts left out return."""
+        """The traced graph again, with zeros in place of what the parts left out return."""
         graph, given = self.traced.graph, iter(tensors)
         inputs, captured = graph.inputs[: len(self._specs)], self.traced.captured_inputs
         values = {one.name: None if one.dtype == tf.string else next(given) for one in inputs}

@@ -28,7 +28,7 @@ ON_GPU: Mapping[Any, Any] = {torch.Tensor.is_cuda.__get__: True, torch.Tensor.ge
 
 
 class Watching(Protocol):
-    """What is told of a script's calls (watch_torch.py)."""
+    """The receiver of a script's calls (watch_torch.py)."""
 
     recorder: Any
 
@@ -46,7 +46,7 @@ class Watching(Protocol):
 
 
 class Answers(TorchFunctionMode):
-    """Answers what a script asks of devices and of values, wherever it calls PyTorch."""
+    """Answers what a script asks of devices and of values in any call of PyTorch."""
 
     def __init__(self, watching: Watching) -> None:
         super().__init__()

@@ -69,7 +69,7 @@ class Fakes:
 
 
 class Form(NamedTuple):
-    """How a tensor without values that an operation made lies in its storage: an own one, or that of its input."""
+    """How a tensor without values that an operation made lies in its storage, which may be its input's."""
 
     shape: tuple[int, ...]
     stride: tuple[int, ...]
@@ -80,7 +80,7 @@ class Form(NamedTuple):
 
     @classmethod
     def of(cls, made: Any, inputs: Sequence[torch.Tensor], storages: set[int]) -> "Form | None":
-        """Return the form of an outcome; None of one that no other call's may stand for."""
+        """Return the form of an outcome; None where it may not stand for another call's."""
         if type(made) is not FakeTensor or made.constant is not None or any(made is tensor for tensor in inputs):
             return None
         is_view = storage_of(made) in storages
@@ -214,7 +214,7 @@ class BatchSizes(torch.Tensor):
 
 
 def packed(padded: torch.Tensor, _: Any, batch_first: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
-    """Stand in for PyTorch's packing of sequences without values, each as long as the longest."""
+    """Replace PyTorch's packing of sequences without values, each as long as the longest."""
     by_time = padded.transpose(0, 1) if batch_first else padded
     with unset_fake_temporarily():
         sizes = torch.full((len(by_time),), by_time.shape[1]).as_subclass(BatchSizes)
@@ -222,7 +222,7 @@ def packed(padded: torch.Tensor, _: Any, batch_first: bool = False) -> tuple[tor
 
 
 def unpacked(data: torch.Tensor, sizes: torch.Tensor, batch_first: bool, *_: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """Stand in for the way back, with the lengths."""
+    """Replace PyTorch's unpacking of such sequences, with the lengths."""
     padded = data.unflatten(0, (len(sizes), -1))
     with unset_fake_temporarily():
         lengths = torch.full((padded.shape[1],), len(padded))

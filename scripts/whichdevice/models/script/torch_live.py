@@ -1,4 +1,4 @@
-"""`whichdevice.watch`: the step of a PyTorch loop that runs on, recorded as that of a script is."""
+"""`whichdevice.watch`: the step of a PyTorch loop that runs on, recorded like a script's step."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -121,7 +121,7 @@ class Whole(torch.nn.Module):
 
 
 class OneBatchNorm(torch.nn.BatchNorm2d):
-    """Stands for a batch normalisation over several GPUs: that of one."""
+    """Stands for a batch normalisation over several GPUs: it is one GPU's."""
 
     def __init__(self, *args: Any, process_group: Any = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -183,7 +183,7 @@ class Engine(Whole):
             setattr(self, f"{name}_enabled", partial(_answer, name in _halves(settings)))
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the module with 16-bit inputs in its own format: the step is mixed by itself."""
+        """Call the module with 16-bit inputs in its own format: its weights make the step mixed."""
         kind = next(self.parameters()).dtype
         args, kwargs = tree_map_only(
             torch.Tensor, lambda given: given.to(kind) if given.dtype in HALVES else given, (args, kwargs)
@@ -235,7 +235,7 @@ class Names:
         self._count = count  # GPUs that the script sees
 
     def replace_torch(self, changed: Moved) -> None:
-        """Replace names of PyTorch; where there is a GPU those of compiling and of several processes alone.
+        """Replace names of PyTorch; where there is a GPU only names of compiling and of several processes.
 
         `changed` changes the type of a module's tensors, or their order in memory.
         """
@@ -354,7 +354,7 @@ class Names:
     def replace_processes(self, is_own: Callable[[str], bool], joins: bool) -> None:
         """Run in this process what the script starts one process each for, on so many GPUs; the first one trains.
 
-        That is a function of its own files that trains, or any of them where its processes join a group.
+        That is a function in the script's files that trains, or any of them where its processes join a group.
         """
         process = multiprocessing.process.BaseProcess
         start = process.start
@@ -572,7 +572,7 @@ def emptied(module: torch.nn.Module, *_: Any, **__: Any) -> torch.nn.Module:
 def on_cpu(
     args: tuple[Any, ...], kwargs: Mapping[str, Any], device: Any = "cpu"
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments with this device in place of those of CUDA, and of one by number."""
+    """Arguments with this device in place of CUDA devices, and of one by number."""
     if type(kwargs.get("device")) is not int and not any(map(is_cuda, args)) and not any(map(is_cuda, kwargs.values())):
         return args, kwargs  # type: ignore[return-value]
     named = {name: device if is_cuda(value) else value for name, value in kwargs.items()}
@@ -597,12 +597,12 @@ def _first(given: Any, *_: Any, **__: Any) -> Any:
 
 
 def _of_group(make: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a group as that of all processes is, whatever the script names for its exchange."""
+    """Make a group like the one of all processes, whatever the script names for its exchange."""
     return lambda *args, **named: make(*args, **{name: value for name, value in named.items() if name != "backend"})
 
 
 def _begin(*_: Any, **__: Any) -> None:
-    """Make the group of processes that a package makes by itself."""
+    """Make the group of processes that a package makes."""
     torch.distributed.init_process_group("nccl")
 
 

@@ -94,7 +94,7 @@ class Watching(ProgramWatcher):
     # Programs.
 
     def _compiling(self, original: Callable[..., Any], maps: bool) -> Callable[..., Any]:
-        """Stand in for `jax.jit` and `jax.pmap`, which are also called with settings alone."""
+        """Replace `jax.jit` and `jax.pmap`, which are also called with settings alone."""
 
         @wraps(original)
         def jit(*functions: Any, **settings: Any) -> Any:
@@ -120,7 +120,7 @@ class Watching(ProgramWatcher):
         return jit
 
     def call(self, function: Any, compiled: Any, args: Any, kwargs: Any, maps: bool) -> Any:
-        """Call a jitted function, by itself or inside of another one."""
+        """Call a jitted function, outside or inside of another one."""
         if self.run.over or _tracers((args, kwargs)):
             result = compiled(*args, **kwargs)
             self._note_again(compiled)
@@ -196,7 +196,7 @@ class Watching(ProgramWatcher):
     # Gradients.
 
     def _taking(self, original: Callable[..., Any], at_once: bool) -> Callable[..., Any]:
-        """Stand in for `jax.grad` and the like, which give a function, and of `jax.vjp`, which takes it at once."""
+        """Replace `jax.grad` and the like, which give a function, and `jax.vjp`, which takes it at once."""
 
         @wraps(original)
         def take(function: Any, *rest: Any, **settings: Any) -> Any:
@@ -253,7 +253,7 @@ class Watching(ProgramWatcher):
             traced.gradients -= 1
 
     def _mapping(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """Stand in for `jax.vmap`: in its function an array's first axis is none of a batch."""
+        """Replace `jax.vmap`: in its function an array's first axis is not a batch's."""
 
         @wraps(original)
         def vmap(function: Any, *rest: Any, **settings: Any) -> Any:
@@ -274,7 +274,7 @@ class Watching(ProgramWatcher):
         return vmap
 
     def _looping(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        """Stand in for a loop of JAX: notes what goes around in it."""
+        """Replace a loop of JAX: note what goes around in it."""
 
         signature = inspect.signature(original)
 
@@ -352,7 +352,7 @@ def _lower(compiled: Any, args: Any, kwargs: Any) -> Any:
 def _twice(program: Program, compiled: Any, args: Any, kwargs: Any, rows: int) -> Any:
     """Count a program with twice the examples: arrays that are no state, in the first axis of as many.
 
-    None: its batch is none of its arguments.
+    None: no argument is its batch.
     """
     larger = {id(leaf) for leaf in _of_batch((args, kwargs), program.results) if rows in leaf.shape}
 

@@ -1,7 +1,7 @@
 """Training of a Keras script: the model's own `train_step`, which `fit` and `train_on_batch` call for each batch.
 
 `fit` runs as it is, but calls `train_step` outside of a compiled function, so that it shows each batch. That is lowered
-on TensorFlow or JAX, whichever backend the script has. How long it trains stands in the arguments of `fit`.
+on TensorFlow or JAX, whichever backend the script has. The arguments of `fit` say how long it trains.
 """
 
 import inspect

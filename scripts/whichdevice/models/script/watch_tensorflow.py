@@ -81,7 +81,7 @@ class Watching(ProgramWatcher):
         self.replace(tf.summary, "create_file_writer", lambda *_, **__: tf.summary.create_noop_writer())
 
     def _going_over(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """Stand in for `Dataset.__iter__`: what a loop of the script's own is over is noted."""
+        """Replace `Dataset.__iter__`: note what a loop of the script goes over."""
 
         @wraps(original)
         def begin(dataset: Any) -> Any:
@@ -95,7 +95,7 @@ class Watching(ProgramWatcher):
         return begin
 
     def _devices(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """Stand in for the list of devices, in which the script sees GPUs."""
+        """Replace the list of devices, in which the script sees GPUs."""
 
         def devices(device_type: str | None = None) -> list[Any]:
             caller_ = traceback.extract_stack(limit=2)[0].filename
@@ -108,7 +108,7 @@ class Watching(ProgramWatcher):
         return devices
 
     def _tracing(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """Stand in for `tf.function`, which is also called with settings alone; libraries' functions pass."""
+        """Replace `tf.function`, which is also called with settings alone; libraries' functions pass."""
 
         def function(func: Any = None, *args: Any, **settings: Any) -> Any:
             if func is None:
@@ -243,7 +243,7 @@ class Watching(ProgramWatcher):
         self.run.stop(refused(self.run, f"{reason}: {BY_FUNCTION}, {INSTEAD}"))
 
     def _with_shapes(self, call: Call, sources: Sequence[Any]) -> Call:
-        """Return a call in whose tensors sizes that are open are those of the script's batches."""
+        """Return a call in whose tensors open sizes are the sizes of the script's batches."""
         function, args, kwargs = call
         leaves = tf.nest.flatten((args, dict(kwargs)))
         places = [place for place, leaf in enumerate(leaves) if is_tensor(leaf)]

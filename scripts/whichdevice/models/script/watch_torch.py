@@ -64,7 +64,7 @@ IN_MODULE = "put what is trained into a torch.nn.Module as torch.nn.Parameter"
 SIMULATES = "Between two steps it collects {frames} frames on the GPU: its environment's own time there is not counted."
 COLLECTS = "Between two steps it collects {frames} frames; its environment gives {rate} a second here."
 BY_HAND = "It changes its weights itself, without an optimiser."
-EVALUATES = "LBFGS takes the loss up to {times} times a step: that of tensors without values ends sooner."
+EVALUATES = "LBFGS takes the loss up to {times} times a step; what is recorded here ends sooner."
 
 
 class Meant:
@@ -352,7 +352,7 @@ class Watching(Watcher):
             self._outcomes.add_evaluation(module, (args, kwargs), output)
 
     def _line(self, frame: FrameType | None) -> int | None:
-        """Return the line of the script that a frame's caller is at; None: of no file of its own."""
+        """Return the line of the script that a frame's caller is at; None: they are in other files."""
         while frame is not None:
             if frame.f_code.co_filename == str(self.run.path):
                 return frame.f_lineno
@@ -441,7 +441,7 @@ class Watching(Watcher):
         self._depth = 1
 
     def _begin_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        """Let the update be that of a GPU: of all parameters at once."""
+        """Let the optimiser update all parameters at once, as on a GPU."""
         if self.run.over:
             return
         if self._repeats:
@@ -526,7 +526,7 @@ class Watching(Watcher):
         self.replace(torch, "save", lambda *_, **__: None)
 
     def _knows_other(self) -> bool:
-        """Return whether a period with another batch was recorded; as many as of its own, where those vary."""
+        """Return whether a period with another batch was recorded; where periods vary, as many as with the script's."""
         if self._periods.repeats:
             return self._is_as_large() or self._of_other.is_whole
         return self._of_other.is_whole and len(self._of_other.of_least()[1]) >= len(self._periods.of_least()[1])
@@ -565,7 +565,7 @@ class Watching(Watcher):
     # The result.
 
     def ended(self, variables: Mapping[str, Any]) -> Script | None:
-        """Return what was seen of a script that ended by itself."""
+        """Return what was seen of a script that came to its end."""
         if self._changed and not self._periods.turns:
             self._step_by_hand()
         return self._longest() if self._has_stepped else None
@@ -668,7 +668,7 @@ class Watching(Watcher):
 
     @property
     def _has_fixed_number(self) -> bool:
-        """Whether the number of processes stands in the script, and each of them runs it."""
+        """Whether the script states the number of processes, and each of them runs it."""
         return self._names.gpus > self.run.conditions.gpus and not self._names.is_alone
 
     def _length(self, recorded: Periods, loader: Any = None) -> Length:
@@ -704,9 +704,9 @@ class Watching(Watcher):
         return [note.format(frames=number(frames), rate=two(rate))], between
 
     def _of_gpus(self, size: int, trainer: Any) -> tuple[dict[str, Any], list[str]]:
-        """Return the GPUs that the script asks for, and what those of one process share.
+        """Return the GPUs that the script asks for, and what GPUs of one process share.
 
-        What those of several processes share shows where it runs on two.
+        What GPUs of several processes share shows where it runs on two.
         """
         if self._names.splits:
             return {}, [SHARED.format(batch=size * self._split)]
@@ -753,7 +753,7 @@ def _changed(tensor: torch.Tensor, dtype: torch.dtype | None, layout: torch.memo
 
 
 def _backward(tensor: torch.Tensor, gradient: Any = None, *args: Any, **named: Any) -> None:
-    """Take gradients by a tensor's edge: by itself it would take modes out of what checkpointing computes again."""
+    """Take gradients by a tensor's edge: a tensor would take modes out of what checkpointing computes again."""
     if tensor.grad_fn is None or (gradient is None and tensor.numel() != 1):
         torch.autograd.backward(tensor, gradient, *args, **named)
         return
