@@ -1,1 +1,1 @@
-"""What people call: commands, the explorer, Python's `ask`, `serve` and `watch`."""
+"""The interface of people: commands, the explorer, Python's `ask`, `serve` and `watch`."""

@@ -272,7 +272,7 @@ def draws(rows: Sequence[Row], floors: np.ndarray | None = None) -> np.ndarray:
 
 
 def _of_errors(row: Row) -> dict[str, Any]:
-    """What the error of a row's step time depends on: a measured one shares it with no other row."""
+    """Return what the error of a row's step time depends on: a measured one shares it with no other row."""
     software = row.chip if row.is_here else row.software
     return vars(row) | {"device_time": row.device_time or row.step_time, "software": software, "form": row.market}
 

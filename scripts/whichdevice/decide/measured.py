@@ -1,4 +1,4 @@
-"""What an answer reads of a measured cell: the processes of one step on one device, as one number."""
+"""A measured cell as an answer reads it: the processes of one step on one device, as one number."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence

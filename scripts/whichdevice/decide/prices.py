@@ -1,4 +1,4 @@
-"""What an hour of a device costs: the only place that takes a price, for trainings, servers, tables and `rent`.
+"""Costs of an hour of a device: the only place that takes a price, for trainings, servers, tables and `rent`.
 
 The user's own price is exact. Else a rented device has the market's, of all its providers with a spread; a computer to
 buy costs a share of its price and its electricity, this machine electricity alone.
@@ -34,7 +34,7 @@ class Price:
 
 @dataclass(frozen=True, kw_only=True)
 class Priced:
-    """What an hour of a machine costs, all of its devices together."""
+    """The price of an hour of a machine, all of its devices together."""
 
     usd_per_hour: float | None = None  # the median
     usd_log_sd_shared: float = 0.0  # of the logarithm of the price: a provider is dear for all of its devices

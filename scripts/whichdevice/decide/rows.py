@@ -410,7 +410,7 @@ def _work(
 
 
 def _of_cells(cells: Sequence[MeasuredCell], prompt: int | None) -> dict[str, Any]:
-    """What measured cells alone know of a piece of work; `prompt` is its tokens where they do not say."""
+    """Return what measured cells alone know of a piece of work; `prompt` is its tokens where they do not say."""
     epoch_units = (cell.training_examples / cell.fraction for cell in cells if cell.training_examples is not None)
     return {
         "prompt": next((cell.prompt for cell in cells if cell.prompt is not None), prompt),

@@ -23,7 +23,7 @@ FILE = Path(__file__).with_name("known_steps.zip")
 
 
 class KnownSteps(NamedTuple):
-    """What is kept of a name: counts by step, and records by request."""
+    """Facts that are kept of a name: counts by step, and records by request."""
 
     counts: Mapping[str, StepCount]
     records: Mapping[str, CompiledRecord]

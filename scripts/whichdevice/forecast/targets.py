@@ -65,7 +65,7 @@ class Target:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What else a user must know of the device."""
+        """Return what else a user must know of the device."""
         return (NOTES[self.row.generation],) if self.row.generation in NOTES else ()
 
     @property

@@ -1,4 +1,4 @@
-"""What the sources published, at which settings, and the forecasts of the very same steps. Imports no pandas.
+"""Numbers that the sources published, with their settings, and the forecasts of the very same steps. Imports no pandas.
 
     for experiment in experiments(read_published(PUBLISHED)):
         experiment.claims, experiment.first.batch_size, experiment.format_on("tpu")

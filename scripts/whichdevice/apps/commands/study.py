@@ -87,7 +87,7 @@ def have_cache() -> None:
 
 
 def overrides(args: argparse.Namespace) -> list[str]:
-    """What `--config` has, and the keys that `--records` and `--rename` stand for."""
+    """Return what `--config` has, and the keys that `--records` and `--rename` stand for."""
     renamed = dict(_pair(text) for text in args.rename)
     keys = {"records": [*map(str, args.records)], "rename": renamed}
     return [*args.config, *(f"{key}={json.dumps(value)}" for key, value in keys.items() if value)]

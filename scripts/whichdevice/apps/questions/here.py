@@ -155,7 +155,7 @@ def _measured(
 
 
 def _data(request: Request, scratch: Path) -> "partial[tuple[Path, DataFacts]] | None":
-    """What reads the dataset of a run through, which is made first; None where it has its own data.
+    """Return what reads the dataset of a run through, which is made first; None where it has its own data.
 
     It is made in the scratch folder where the working folder cannot be written.
     """

@@ -43,7 +43,7 @@ class Question:
 
     @property
     def fixed(self) -> Keeps:
-        """What does not change with the number of GPUs: a batch that is named is shared; a script's may be of each."""
+        """Return what the number of GPUs does not change: a named batch is shared, a script's may be of each."""
         script, wants = self.model.found if self.mode == "train" else None, self.wants
         if script is None or script.keeps == "batch" or self.batch is not None:
             return "batch"
@@ -122,7 +122,7 @@ def requests_of(question: Question, targets: Sequence[Target], gpus: Sequence[in
 
 @dataclass(frozen=True)
 class Here:
-    """What is known of the step on this machine."""
+    """Facts of the step on this machine."""
 
     cells: tuple[MeasuredCell, ...] = ()
     unmeasured: Row | None = None  # where it takes too long to be measured, or does not run or fit

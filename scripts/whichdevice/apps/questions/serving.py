@@ -161,7 +161,7 @@ def _rented(tpu: str) -> tuple[int, ...]:
 
 
 def _engine(row: HardwareRow, kept: WeightFormat) -> str:
-    """What people run there."""
+    """Return what people run there."""
     return LLAMA_CPP if row.kind in ("unified", "cpu") or kept.gguf else VLLM
 
 

@@ -36,19 +36,15 @@ JOINED = 2  # copies of the logits in float32 that a trace holds at once, and XL
 
 def way_on(
     target: Target, traced: Callable[[int, tuple[str, ...]], Trace], batch_size: int, mixed: bool, tunable: bool,
-    passes: int | None = None, shares: bool = False, seconds: Callable[[Trace], float] = lambda _: 0.0,
+    passes: int | None = None, shares: bool = False,
 ) -> Way:  # fmt: skip
-    """Return how each device of a target takes its part of the batch, with its trace; see `way_that_fits`.
-
-    Without `seconds`, DDP goes before FSDP.
-    """
+    """Return how each device of a target takes its part of the batch, with its trace; see `way_that_fits`."""
     available = target.available(RESERVE)
 
     def fits(trace: Trace) -> bool:
         return memory_ends(target, trace)[1] <= available
 
-    size = batch_size // target.devices
-    return way_that_fits(traced, size, target.devices, fits, seconds, mixed, tunable, passes, shares)
+    return way_that_fits(traced, batch_size // target.devices, target.devices, fits, mixed, tunable, passes, shares)
 
 
 def needed_on(target: Target, trace: Trace) -> float:

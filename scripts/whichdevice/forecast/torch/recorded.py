@@ -3,7 +3,7 @@
     plan = Recordings(address, found, "mixed_bfloat16")
     plan.trace(32), plan.trace(32, ("gradient checkpointing",))
 
-Batches that its GPUs share are those of a run on so many. Any other one lies on the line through two, which a run
+A batch that GPUs share is recorded in a run on so many. Any other one lies on the line through two, which a run
 records: the script's own and one with half of its loader's.
 """
 

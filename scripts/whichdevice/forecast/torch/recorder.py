@@ -31,7 +31,7 @@ MANY_READS = 4  # values that the host reads in a step, as where it matches boxe
 
 @dataclass
 class Segment:
-    """What ran between two ends of backward passes or of optimisers' steps."""
+    """The work between two ends of backward passes or of optimisers' steps."""
 
     kernels: Counter[tuple[str, Kind, Precision, float, int]] = field(default_factory=Counter)  # the first is the phase
     fusion: Fusion = field(default_factory=Fusion)
@@ -65,7 +65,6 @@ class Recorder(Kernels):
         self.weights_trained = 1
         self.bytes_of = dict.fromkeys(PARTS, 0)
         self.takes_bfloat16 = False  # whether products do
-        self.single = False  # whether all weights are float32
         self._part = dict[int, Part]()  # by storage
         self._in_block = False  # whether a repeated block's forward pass runs
         self._inside = set[int]()  # storages that such passes made and keep
@@ -237,8 +236,10 @@ class Recorder(Kernels):
         self.segment.fusion.free(key)
 
 
-def trace_of(periods: Sequence[Sequence[Segment]], recorder: Recorder, parameters: int, trained: int) -> Trace:
-    """Return the mean of some periods as the trace of a step."""
+def trace_of(
+    periods: Sequence[Sequence[Segment]], recorder: Recorder, parameters: int, trained: int, single: bool
+) -> Trace:
+    """Return the mean of some periods as the trace of a step; `single`: all weights are float32."""
     totals = {"all": Total(), "forward": Total(), "fused": Total(), "blocks": Total()}
     for segment in (segment for period in periods for segment in period):
         share = segment.times / len(periods)
@@ -261,7 +262,7 @@ def trace_of(periods: Sequence[Sequence[Segment]], recorder: Recorder, parameter
     trace = Trace(
         work, totals["fused"].work("gpu", "torch.compile"), _memory(periods), parameters, trained,
         tuple(sorted(recorder.notes)), recorder.images, tuple(sorted(recorder.no_tpu)), forward,
-        Blocks(again, *kept) if kept[0] else None, recorder.single,
+        Blocks(again, *kept) if kept[0] else None, single,
     )  # fmt: skip
     return untested(trace, *sorted(marks))
 

@@ -217,11 +217,7 @@ class Traced:
         passes = self._workload.tuning.gradient_accumulation if trains else None
         mixed = self.plan.step.precision.startswith("mixed")
         shares = isinstance(self.plan, Recordings) and self.plan.shares_weights
-
-        def seconds(trace: Trace) -> float:
-            return self._seconds(request, target, self._work(target, trace, request))
-
-        return way_on(target, self.trace, request.batch_size, mixed, trains and tuned, passes, shares, seconds)
+        return way_on(target, self.trace, request.batch_size, mixed, trains and tuned, passes, shares)
 
     def _seconds(self, request: ProgramRequest, target: Target, work: Work) -> float:
         return forecast_step(work, target.row, request.mode, target.devices).seconds

@@ -22,7 +22,6 @@ from whichdevice.forecast.torch.step import Trace
 from whichdevice.forecast.work import Item
 
 Sharing = Literal["ddp", "fsdp", "zero2"]
-SHARINGS: tuple[Sharing, ...] = ("ddp", "fsdp")
 NAMES = {"ddp": "DDP", "fsdp": "FSDP"}
 BATCHES = (4, 1)  # of one pass of a rank, that are tried
 GATHERED_LAYERS = 2  # whose weights a rank holds whole: the one at work and the next
@@ -52,39 +51,34 @@ def way_that_fits(
     size: int,
     devices: int,
     fits: Callable[[Trace], bool],
-    seconds: Callable[[Trace], float],
     mixed: bool = False,
     tunable: bool = False,
     accumulation: int | None = None,
     shares: bool = False,
 ) -> Way:
-    """Return how a rank takes a step of `size` examples so that it `fits`; else the way that needs least.
+    """Return how a rank takes a step of `size` examples so that it `fits`, the fastest first; else what needs least.
 
     `traced(n, changes)` is the step of n examples on one GPU. `mixed` means 16 bits beside float32, which a rank of
     FSDP keeps apart. Where the question leaves it open (`tunable`), a step may be several passes, with checkpointing;
-    `shares`: the weights are shared out. DDP with the largest pass comes first, then what takes the fewest `seconds`;
-    checkpointing comes last.
+    `shares`: the weights are shared out.
     """
-    smallest: Way | None = None
-    batches = _passes(size, tunable, accumulation)
-    for light in ((), (LIGHT,))[: 1 + tunable]:
-        fitting: list[Way] = []
-        for sharing in SHARINGS[shares:] if devices > 1 else SHARINGS[:1]:
-            if fitting and fitting[0].batch == batches[0]:
-                break
-            master = mixed and sharing == "fsdp"
-            for batch in batches:
-                trace = accumulated(traced(batch, ((HALF,) if master else ()) + light), size // batch)
-                trace = on_gpus(trace, devices, sharing, master, size // batch)
-                way = Way(trace, batch, size // batch, sharing, light)
-                if fits(trace):
-                    fitting.append(way)
-                    break
-                smallest = min(smallest or way, way, key=lambda one: one.trace.memory["peak"])
-        if fitting:
-            return min(fitting, key=lambda way: seconds(way.trace)) if len(fitting) > 1 else fitting[0]
-    assert smallest is not None
-    return smallest
+    ways = [
+        (light, sharing, batch)
+        for light in ((), (LIGHT,))[: 1 + tunable]
+        for sharing in (("ddp", "fsdp")[shares:] if devices > 1 else ("ddp",))
+        for batch in _passes(size, tunable, accumulation)
+    ]
+    best: Way | None = None
+    for light, sharing, batch in ways:
+        master = mixed and sharing == "fsdp"
+        trace = accumulated(traced(batch, ((HALF,) if master else ()) + light), size // batch)
+        way = Way(on_gpus(trace, devices, sharing, master, size // batch), batch, size // batch, sharing, light)  # type: ignore[arg-type]
+        if fits(way.trace):
+            return way
+        if best is None or way.trace.memory["peak"] < best.trace.memory["peak"]:
+            best = way
+    assert best is not None
+    return best
 
 
 def _passes(size: int, tunable: bool, accumulation: int | None) -> list[int]:

@@ -431,11 +431,6 @@ class Kernel(NamedTuple):
 class Kernels(TorchDispatchMode):
     """The kernels that run under it, with their operations and bytes, and the bytes of live storages."""
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Return that nothing is compiled here: PyTorch need not see to it at each operation."""
-        return False
-
     def __init__(
         self, precision: str, kind: Kind | None = None, most: float = math.inf, fakes: Fakes | None = None
     ) -> None:

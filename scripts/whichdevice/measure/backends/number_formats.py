@@ -26,7 +26,7 @@ def product_format(precision: str) -> str:
 def emulated(kind: str, product: str) -> str | None:
     """Return why this host's device of a kind lacks such products in hardware; None where it has them.
 
-    The answer is None, too, where the system does not say (macOS, Arm's float16, a GPU without NVML).
+    None also stands for a system that does not say (macOS, Arm's float16, a GPU without NVML).
     """
     if kind == "tpu":
         return TPU_REASONS.get(product)

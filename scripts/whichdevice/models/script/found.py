@@ -44,7 +44,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Conditions:
-    """What a script finds where it runs until its training starts."""
+    """Conditions that a script finds where it runs until its training starts."""
 
     gpus: int = 1  # that the script sees
     values: bool = False  # whether its first step is computed to see it: without values it fails

@@ -65,7 +65,7 @@ class Program:
 
 @dataclass
 class Turn:
-    """What runs between two ends of functions that train."""
+    """The work between two ends of functions that train."""
 
     runs: list[Program] = field(default_factory=list)
     held: dict[int, float] = field(default_factory=dict)  # bytes of arguments, by their place in memory

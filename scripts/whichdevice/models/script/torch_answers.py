@@ -9,8 +9,7 @@ ones.
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import torch
@@ -21,7 +20,6 @@ from whichdevice.models.script.torch_fakes import has_fake, is_fake
 from whichdevice.models.script.torch_names import on_cpu
 
 LARGE = 2**28  # bytes of a tensor that has no values once it is on the GPU
-LIKE = 3  # children of one class from which on a container's are blocks
 CHANGES = ("add_", "sub_", "mul_", "copy_", "__iadd__", "__isub__", "__imul__")
 SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 ON_GPU: Mapping[Any, Any] = {torch.Tensor.is_cuda.__get__: True, torch.Tensor.get_device: 0}  # type: ignore[attr-defined]
@@ -134,13 +132,3 @@ def answer(watching: Watching) -> None:
             run(thread)
 
     watching.replace(threading.Thread, "run", answered)
-
-
-def blocks_in(module: Any) -> Iterator[Any]:
-    """Yield the outermost modules that come several times in a row, as what checkpointing runs again."""
-    kinds = Counter(map(type, module.children()))
-    for child in module.children():
-        if kinds[type(child)] >= LIKE:
-            yield child
-        else:
-            yield from blocks_in(child)

@@ -22,7 +22,7 @@ PATIENCE, MANY_STEPS = 20.0, 64  # seconds and steps of some optimisers for whic
 
 @dataclass
 class Turn:
-    """What lies between two ends of optimisers' steps."""
+    """The work between two ends of optimisers' steps."""
 
     optimizer: Any
     segments: Sequence[Any]  # of the recorder

@@ -40,7 +40,7 @@ class Loop(NamedTuple):
 
 @dataclass
 class Traced:
-    """What tracing of a program shows."""
+    """Facts that tracing of a program shows."""
 
     loops: list[Loop] = field(default_factory=list)
     mapped: int = 0  # depth of functions of one example

@@ -37,7 +37,7 @@ from whichdevice.models.script.environment import Environment, environment_in
 from whichdevice.models.script.evaluation import of_trainer
 from whichdevice.models.script.found import RECORDER, SHARED, Found, Script
 from whichdevice.models.script.run import SEED, ScriptRun, Watcher, is_own, others_like
-from whichdevice.models.script.torch_answers import answer, blocks_in
+from whichdevice.models.script.torch_answers import answer
 from whichdevice.models.script.torch_fakes import Outcomes, is_fake
 from whichdevice.models.script.torch_loaders import Loaders, frames
 from whichdevice.models.script.torch_names import Names
@@ -50,6 +50,7 @@ COLLECT_SECONDS = 40.0  # until frames of an environment are collected again
 MAX_GRADIENTS = 1000  # that are taken without a step of an optimiser
 PASSES = 16  # without gradients after which another batch is not waited for: the script evaluates, or samples
 TIMED = 3  # axes of sequences: time, example, feature
+LIKE = 3  # modules of one class in a row from which on checkpointing runs them again
 PLACES = 12  # innermost lines that tell one call from another
 ASKS_RANK = re.compile(r"environ\.get\(\s*['\"](RANK|LOCAL_RANK|WORLD_SIZE)['\"]\s*,")  # it runs without torchrun, too
 NEEDS_RANK = re.compile(r"environ\[\s*['\"](RANK|LOCAL_RANK|WORLD_SIZE)['\"]\s*\](?!\s*=[^=])")  # it does not
@@ -609,8 +610,8 @@ class Watching(Watcher):
         )  # fmt: skip
         return Script(found, recorded, loader)
 
-    def _parameters(self, periods: Sequence[Sequence[Turn]], where: str) -> list[int]:
-        """The numbers of weights, and of those that are trained."""
+    def _parameters(self, periods: Sequence[Sequence[Turn]], where: str) -> tuple[int, int, bool]:
+        """Return the numbers of weights and of trained ones, and whether all are float32."""
         trained = self._learn
         used = {id(weight): weight for module in self._modules.values() for weight in module.parameters()}
         if self._by_hand:
@@ -620,15 +621,17 @@ class Watching(Watcher):
             raise StudyError(f"{where}: its optimiser changes no weights of a module: {IN_MODULE}")
         if any(weight.dtype == torch.float64 for weight in trained.values()):
             raise StudyError(f"{where}: its weights are float64, which GPUs are slow in: leave out double()")
-        self.recorder.single = all(weight.dtype == torch.float32 for weight in {**used, **trained}.values())
-        return [sum(weight.numel() for weight in some.values()) for some in ({**used, **trained}, trained)]
+        weights = {**used, **trained}
+        single = all(weight.dtype == torch.float32 for weight in weights.values())
+        whole, learning = (sum(weight.numel() for weight in some.values()) for some in (weights, trained))
+        return whole, learning, single
 
-    def _trace(self, periods: Sequence[Sequence[Turn]], counts: Sequence[int]) -> Any:
-        """The trace of some periods; `counts` are parameters, and those that are trained."""
+    def _trace(self, periods: Sequence[Sequence[Turn]], counts: tuple[int, int, bool]) -> Any:
+        """Return the trace of some periods; `counts` are of `_parameters`."""
         parts = [[segment for turn in period for segment in turn.segments] for period in periods]
         return import_module(RECORDER).trace_of(parts, self.recorder, *counts)
 
-    def _other(self, size: int, counts: Sequence[int]) -> tuple[int, Any] | None:
+    def _other(self, size: int, counts: tuple[int, int, bool]) -> tuple[int, Any] | None:
         """The examples and the trace of a step with another batch; None where none was recorded."""
         if not self._loaders.shared or not self._has_other:
             return None
@@ -768,3 +771,13 @@ def _lines(frame: FrameType | None) -> Iterator[tuple[int, int]]:
         if left and not (one.f_globals.get("__name__") or "").startswith("torch."):
             left -= 1
             yield id(one.f_code), one.f_lineno
+
+
+def blocks_in(module: Any) -> Iterator[Any]:
+    """Yield the outermost modules that come several times in a row, as what checkpointing runs again."""
+    kinds = Counter(map(type, module.children()))
+    for child in module.children():
+        if kinds[type(child)] >= LIKE:
+            yield child
+        else:
+            yield from blocks_in(child)

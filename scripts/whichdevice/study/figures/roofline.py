@@ -24,7 +24,7 @@ FORMAT_COLOURS = {"float32": style.BLUE, "tf32": style.SKY, "bfloat16": style.RE
     category="Limits",
     caption=(
         "Each workload's fastest cell (95 % t-intervals) below the roofs of its device, solid as measured here and "
-        "dashed as in a sheet; operations and bytes are counted, the bytes as fused kernels move them."
+        "dashed as in a sheet. Operations and bytes are counted, the bytes as fused kernels move them."
     ),
 )
 def draw_roofline(study: StudyResults) -> Figure | str:

@@ -43,7 +43,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Axis:
-    """What an axis shows: its values and their places, what it may name, and how that is written."""
+    """An axis: its values and their places, what it may name, and how that is written."""
 
     values: Sequence[float]
     place: "Scale"
