@@ -23,6 +23,7 @@ from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
 from whichdevice.forecast.torch.several import accumulated, on_gpus
 from whichdevice.forecast.torch.trace import Step, Trace, trace_step
 from whichdevice.models.hugging_face import configuration
+from whichdevice.models.lora import tuned
 from whichdevice.models.tuning import Tuning
 
 LIBRARY = "language models"
@@ -185,7 +186,7 @@ def language_model_trace(
         chosen = replace(chosen, fields={**chosen.fields, "n_positions": length})
 
     def build(*layers: int) -> Any:
-        return tuning.applied(chosen.model(*layers), model)
+        return tuned(chosen.model(*layers), tuning, model)
 
     def words(size: int) -> Any:
         return torch.zeros(size, length, dtype=torch.long)

@@ -20,6 +20,7 @@ from whichdevice.forecast.torch.records import Traced
 from whichdevice.forecast.torch.trace import Step, trace_step
 from whichdevice.models.hugging_face import configuration, known_models
 from whichdevice.models.loading import Model
+from whichdevice.models.lora import tuned
 from whichdevice.models.tuning import Tuning
 from whichdevice.models.workloads.base import Options
 
@@ -249,7 +250,7 @@ def test_memory_by_how_a_model_is_trained(folder):
 
 def test_checkpointing_needs_a_model_that_has_it():
     with pytest.raises(StudyError, match="GRADIENT_CHECKPOINTING needs a model of Hugging Face"):
-        Tuning(gradient_checkpointing=True).applied(torch.nn.Linear(2, 2), "mine.py")
+        tuned(torch.nn.Linear(2, 2), Tuning(gradient_checkpointing=True), "mine.py")
 
 
 FILE = BESIDE["file"]

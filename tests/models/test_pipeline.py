@@ -86,7 +86,7 @@ def test_a_pipeline_that_ends_is_timed_by_its_whole_passes(clock: list[float]) -
         yield from [np.zeros((4, 2))] * 8
 
     assert rates(ready(), 4)[0].examples_per_second == 8.0
-    assert rates(Batches(clock, 0.1), 4)[0].examples_per_second == pytest.approx(32 / 5.7)
+    assert rates(Batches(clock, 0.05), 4)[0].examples_per_second == pytest.approx(32 / 5.35)
     assert rates(iter(()), 4) == []
 
 

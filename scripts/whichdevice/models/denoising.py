@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from transformers.utils import ModelOutput
 
 from whichdevice.models.diffusion import Diffusion
-from whichdevice.models.tuning import Tuning, adapt
+from whichdevice.models.lora import adapt
+from whichdevice.models.tuning import Tuning
 
 
 class Denoising(nn.Module):

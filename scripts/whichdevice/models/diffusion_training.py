@@ -98,7 +98,7 @@ class DiffusionModel(NamedModel):
     def made_module(self, *layers: int) -> Any:
         """Return the denoiser as it is trained, perhaps of fewer blocks, with the frozen parts that a step runs."""
         from whichdevice.models.denoising import Denoising
-        from whichdevice.models.tuning import adapt
+        from whichdevice.models.lora import adapt
 
         known, tuning = self.known, self.tuning
         denoiser = known.denoiser.made(**(known.with_blocks(layers[0]) if layers else {}))

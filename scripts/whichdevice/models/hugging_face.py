@@ -17,7 +17,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from whichdevice.base.errors import StudyError, hint
 from whichdevice.base.files import csv_rows
@@ -29,10 +29,8 @@ from whichdevice.models.model_file import Adapter
 from whichdevice.models.objectives import DEFAULT, Objective, find_objective
 from whichdevice.models.shapes import Array, Tree
 from whichdevice.models.torch_model import TorchFile
+from whichdevice.models.tuning import Tuning
 from whichdevice.models.workloads.base import Options
-
-if TYPE_CHECKING:
-    from whichdevice.models.tuning import Tuning
 
 PREFIX = "hf:"
 LARGE_DECODER = 1e9  # weights of a decoder from which on torchtune, LitGPT and Transformers 5 hold them all in bfloat16
@@ -290,10 +288,8 @@ class NamedModel(TorchFile):
         return "gradient_checkpointing" not in self._stated()
 
     @property
-    def tuning(self) -> "Tuning":
+    def tuning(self) -> Tuning:
         """The tuning that its options say."""
-        from whichdevice.models.tuning import Tuning
-
         return Tuning.of(self.usual | self._stated(), self.address.text)
 
     @property
@@ -303,7 +299,9 @@ class NamedModel(TorchFile):
 
     def traced_optimizer(self, module: Any) -> Any:
         """The optimiser with a fused update, as trainers use it."""
-        return self.tuning.optimizer_for(module)
+        from whichdevice.models.lora import optimizer_for
+
+        return optimizer_for(module, self.tuning)
 
     def check_options(self) -> None:
         """Raise StudyError on an option that it has not."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-RATE_SECONDS = 1.5  # of measuring for each number of workers
+RATE_SECONDS = 0.6  # of measuring for each number of workers
 MOST_BATCHES = 2000
 BATCH_SECONDS = 120  # until a loader's worker that gives nothing is given up
 GROWS = 1.15  # times the rate of one thread, from which on several are faster

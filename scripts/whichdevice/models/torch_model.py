@@ -10,18 +10,16 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from whichdevice.base.errors import StudyError
 from whichdevice.models.declaration import own_format
 from whichdevice.models.framework import TORCH
 from whichdevice.models.script.run import called_in
 from whichdevice.models.shapes import leaves, packed
+from whichdevice.models.tuning import Tuning
 from whichdevice.models.without_keras import NativeFile, NativeModel, call_arguments, examples_of
 from whichdevice.models.workloads.base import Arrays
-
-if TYPE_CHECKING:
-    from whichdevice.models.tuning import Tuning
 
 OF_CLASSES = ("cross_entropy", "nll_loss")  # class numbers are their targets
 OTHER_LOSSES = ("cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div")
@@ -127,10 +125,8 @@ class TorchFile(NativeFile):
         return path is not None and path.suffix == ".py" and called_in(path, "compile")
 
     @property
-    def tuning(self) -> "Tuning":
+    def tuning(self) -> Tuning:
         """The tuning that its constants say; raises StudyError on a wrong one."""
-        from whichdevice.models.tuning import Tuning
-
         eight = {"optimizer": EIGHT_BITS} if self.declared.optimizer == EIGHT_BITS else {}
         return Tuning.of({**self.declared.tuning, **eight}, self.address.label)
 
@@ -144,8 +140,10 @@ class TorchFile(NativeFile):
 
     def traced_optimizer(self, module: Any) -> Any:
         """Return `optimizer`'s, or one with the sizes and kernels of the 8-bit one."""
+        from whichdevice.models.lora import optimizer_for
+
         eight = self.tuning.optimizer == EIGHT_BITS
-        return self.tuning.optimizer_for(module) if eight else self.optimizer(module)
+        return optimizer_for(module, self.tuning) if eight else self.optimizer(module)
 
     def cache_bytes(self) -> float | None:
         """Bytes that a decoder keeps of each word in 16 bits; None where it is not known."""
@@ -159,10 +157,12 @@ class TorchFile(NativeFile):
         """Return the file's module, perhaps of so few `layers`; raises StudyError where it is none."""
         from torch import nn
 
+        from whichdevice.models.lora import tuned
+
         built = self._built()
         if not isinstance(built, nn.Module):
             raise self._wrong_model(built, "a torch.nn.Module")
-        return self.tuning.applied(built, self.address.label)
+        return tuned(built, self.tuning, self.address.label)
 
     def model(self) -> TorchModel:
         """The module, tried on shapes of a few examples; a large one has shapes alone, as it may not fit here.

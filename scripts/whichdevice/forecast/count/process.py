@@ -18,7 +18,6 @@ from whichdevice.base.parts import GENERATED_UNIT
 from whichdevice.base.processes import supervised_job
 from whichdevice.forecast import host
 from whichdevice.forecast.count.kept import SAME, OneSize, StepCount, batch_of_one, one_size
-from whichdevice.forecast.count.recorded import step_of_batch
 from whichdevice.forecast.products import ProgramRequest
 from whichdevice.forecast.targets import find_target, software_of
 from whichdevice.models.loading import Model
@@ -87,9 +86,7 @@ def count_step(request: ProgramRequest) -> StepCount:
     batch, precision = batch_of_one(request), SAME.get(request.precision, request.precision)
     sizes, notes = list[OneSize](), list[str]()
     for size in (batch, 2 * batch) if request.largest_batch and Model.read(request.module).has_model else (batch,):
-        step = make_step(
-            request.module, precision, size, request.mode, request.options, request.sequence_length
-        )
+        step = make_step(request.module, precision, size, request.mode, request.options, request.sequence_length)
         one, fused = one_size(step, size, precision, request.mode)
         sizes.append(one)
         notes += [step.note] if step.note and fused and not notes else []
@@ -110,6 +107,8 @@ def count_step(request: ProgramRequest) -> StepCount:
 
 def _of_script(request: ProgramRequest) -> StepCount:
     """Return the count that a script's own process made of its step."""
+    from whichdevice.forecast.count.recorded import step_of_batch  # imports JAX
+
     label, precision = Model.read(request.module).label, SAME.get(request.precision, request.precision)
     if request.mode != "train":
         raise StudyError(f"{label}: a script is recorded as it trains; leave out --mode")

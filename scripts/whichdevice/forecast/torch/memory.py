@@ -22,6 +22,7 @@ from whichdevice.base.errors import StudyError
 from whichdevice.base.files import write_atomically
 from whichdevice.forecast.torch.step import Step, Trace
 from whichdevice.forecast.work import Item
+from whichdevice.models.tuning import Tuning
 
 FRAGMENTATION = 1.09  # of the peak
 SPREAD = 0.04  # of the need: with one so near to the memory fragmentation decides, in 8 of 10 cases
@@ -229,18 +230,19 @@ def blocks_of(module: Any) -> tuple[Any, list[Any]]:
 
 def adapted(step: Step, method: str) -> Step:
     """Return the step with LoRA beside frozen weights in 16 or 4 bits; all linear layers of the model are trained."""
+    from whichdevice.models.lora import optimizer_for, tuned
 
-    from whichdevice.models.tuning import Tuning
+    tuning = Tuning(method)
 
     def build(*layers: int) -> Any:
         module = step.build(*layers)
         if hasattr(module, "adapted") and module.trains_all:
-            return module.adapted(Tuning(method))
+            return module.adapted(tuning)
         if not all(parameter.requires_grad for parameter in module.parameters()) or not hasattr(module, "config"):
             raise StudyError("LoRA is for a whole model of Hugging Face")
-        return Tuning(method).applied(module, "LoRA")
+        return tuned(module, tuning, "LoRA")
 
-    return in_bfloat16(replace(step, build=build, optimizer=Tuning(method).optimizer_for))
+    return in_bfloat16(replace(step, build=build, optimizer=partial(optimizer_for, tuning=tuning)))
 
 
 def in_bfloat16(step: Step) -> Step:

@@ -60,7 +60,6 @@ class Recorder(Kernels):
     def __init__(self) -> None:
         self.fakes: Fakes  # always
         super().__init__("float32", fakes=Fakes())
-        self.resting = 0  # depth of what belongs to the host: making of batches
         self.stepping = self.backwards = 0  # depth of optimisers' steps, and of backward passes
         self.weights_trained = 1
         self.bytes_of = dict.fromkeys(PARTS, 0)
@@ -119,12 +118,6 @@ class Recorder(Kernels):
         if weight.grad is not None and weight.grad.layout == torch.strided:
             self.hold_as("gradients", weight.grad)
         self.segment.gradients = max(self.segment.gradients, self.bytes_of["gradients"])
-
-    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run an operation and take it down."""
-        if self.resting:
-            return function(*args, **(kwargs or {}))
-        return super().__torch_dispatch__(function, types, args, kwargs)
 
     def note_read(self) -> None:
         """Note that the host reads a value."""

@@ -11,9 +11,10 @@ import torch
 from torch import Tensor, nn
 from transformers.modeling_outputs import CausalLMOutput
 
+from whichdevice.models.lora import tuned, without_adapters
 from whichdevice.models.objectives import Objective
 from whichdevice.models.shapes import Array, Tree
-from whichdevice.models.tuning import Tuning, without_adapters
+from whichdevice.models.tuning import Tuning
 
 
 class Dpo(Objective):
@@ -62,7 +63,7 @@ class Wrapped(nn.Module):
 
     def adapted(self, tuning: Tuning) -> nn.Module:
         """Return it with adapters; without them the model is its own reference."""
-        tuning.applied(self.model, "LoRA")
+        tuned(self.model, tuning, "LoRA")
         if self.reference is not None:
             self.reference.copy = None
         return self

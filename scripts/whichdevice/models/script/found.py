@@ -9,6 +9,7 @@ from whichdevice.models.framework import KERAS
 from whichdevice.models.pipeline import Rate
 
 RECORDER = "whichdevice.forecast.torch.recorder"  # takes down a PyTorch script's kernels; its layer is above this one
+HOST = "whichdevice.forecast.host"  # measures how fast this machine sends a step off
 COUNTER = "whichdevice.forecast.count.recorded"  # counts the programs of others
 SHARED = "Its GPUs share {batch} examples: --gpus says how many they are."
 SAMPLE = 1024  # examples that are read of data that come one after the other

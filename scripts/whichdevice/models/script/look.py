@@ -22,20 +22,32 @@ import traceback
 import warnings
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from importlib import metadata
+from functools import cache
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any, NoReturn
 
 from whichdevice.base.code_hash import code_hash, parsed
 from whichdevice.base.errors import StudyError
 from whichdevice.base.files import RETURNED, package_first, write_atomically
+from whichdevice.base.identity import installed_versions
 from whichdevice.base.memory import memory_within, most_to_compute, peak_memory
 from whichdevice.models.address import Address, read_address
 from whichdevice.models.declaration import Declaration
 from whichdevice.models.framework import KERAS, TORCH, framework_in, framework_of
 from whichdevice.models.model_file import LOOK_UPS, Adapter, error_line
 from whichdevice.models.pipeline import Rate, rates
-from whichdevice.models.script.found import AS_WRITTEN, COUNTER, RECORDER, SHARED, Conditions, Evaluation, Found, Script
+from whichdevice.models.script.found import (
+    AS_WRITTEN,
+    COUNTER,
+    HOST,
+    RECORDER,
+    SHARED,
+    Conditions,
+    Evaluation,
+    Found,
+    Script,
+)
 from whichdevice.models.script.run import WATCH_IT, ScriptRun, calls_of, is_own
 
 FOLDER = Path("results/ask/scripts")  # what was found in scripts, by a hash of files, arguments and versions
@@ -257,17 +269,19 @@ def _kept(address: Address, variant: str = "", suffix: str = ".json") -> Path:
     With another suffix it is of what was recorded of its step (.trace), of why no training started (.failed), or of
     where the script was when its time was nearly over (.stuck).
     """
-    watchers = ("watch_keras", "watch_tensorflow", "watch_torch", "watch_jax")
-    code = code_hash(RECORDER, COUNTER, *(f"whichdevice.models.script.{name}" for name in ("look", *watchers)))
-    digest = hashlib.sha256(
-        repr((address.arguments, platform.python_version(), code, platform.node(), os.cpu_count())).encode()
-    )
+    digest = hashlib.sha256(repr((address.arguments, _software())).encode())
     for path in address.files():
         digest.update(path.name.encode() + path.read_bytes())
-    for name in VERSIONS:
-        with suppress(metadata.PackageNotFoundError):
-            digest.update(f"{name} {metadata.version(name)}".encode())
     return FOLDER / f"{digest.hexdigest()[:16]}{variant and f'-{variant}'}{suffix}"
+
+
+@cache
+def _software() -> tuple[object, ...]:
+    """Return what a record depends on besides the script: versions, this package's code, the machine."""
+    watchers = ("watch_keras", "watch_tensorflow", "watch_torch", "watch_jax")
+    code = code_hash(RECORDER, COUNTER, *(f"whichdevice.models.script.{name}" for name in ("look", *watchers)))
+    versions = tuple(installed_versions(VERSIONS).items())
+    return code, versions, platform.python_version(), platform.node(), os.cpu_count()
 
 
 def last_line(stack: str, address: Address) -> str:
@@ -381,6 +395,8 @@ def _look(address: Address, run: ScriptRun, variant: str) -> None:
     except Exception as error:  # of the script's own data set
         note = f"Its input pipeline fails here and is not timed: {error_line(error, address)}."
         training = replace(training, notes=(*training.notes, note))
+    if training.framework == TORCH:  # else each process that counts its step would import PyTorch for that
+        import_module(HOST).measure("eager")
     training = replace(training, memory=peak_memory())
     _keep_record(script, _kept(address, variant, ".trace"))
     keep(address, training, variant)
