@@ -21,6 +21,7 @@ from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.torch.facts import layout_note
+from whichdevice.forecast.torch.recorder import Recorder
 from whichdevice.forecast.torch.trace import Step, Trace, trace_step
 from whichdevice.models.script.torch_fakes import is_fake
 
@@ -484,3 +485,15 @@ def test_a_long_loop_asks_no_mode_for_functions_about_the_tensors_of_its_backwar
     with Counting() as counting:
         trace = trace_step(step_of(Steps, (8,)), 4)
     assert counting.calls < trace.work.kernels
+
+
+def test_data_in_the_place_of_a_freed_mask_are_no_mask_that_is_always_the_same():
+    """PyTorch gives a freed tensor's place in memory to the next one, as to a batch of a loader."""
+    recorder = Recorder()
+    for _ in range(20):
+        with recorder:
+            mask = torch.ones(4, 4).tril()
+        assert recorder.fixed(mask)
+        del mask
+        batch = [torch.tensor([[1.0]]) for _ in range(4)]
+        assert not any(map(recorder.fixed, batch))

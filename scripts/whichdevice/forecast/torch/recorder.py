@@ -225,7 +225,6 @@ class Recorder(Kernels):
     def _drop(self, key: int, nbytes: int) -> None:
         self.bytes_of[self._part.pop(key)] -= nbytes
         self._leave_block(key, nbytes)
-        self._fixed.discard(key)
         self.segment.fusion.free(key)
 
 

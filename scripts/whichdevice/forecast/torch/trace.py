@@ -546,10 +546,17 @@ class Kernels(TorchDispatchMode):
         """Note what depends on no input and no weight, and return the storages of what was read."""
         shared = {storage_of(tensor) for tensor in inputs}
         if shared <= self._fixed:
-            self._fixed.update(map(storage_of, outputs))
+            for tensor in outputs:
+                self._fix(tensor)
         elif mutable:
             self._fixed.difference_update(map(storage_of, outputs))
         return shared
+
+    def _fix(self, tensor: Any) -> None:
+        """Note that a tensor's values are fixed until it is freed: another one may lie in its place then."""
+        if (key := storage_of(tensor)) not in self._fixed:
+            self._fixed.add(key)
+            weakref.finalize(tensor.untyped_storage(), self._fixed.discard, key)
 
     def _kernel(self, function: Any, args: Any, kwargs: Any, result: Any) -> tuple["Kernel | None", list[Any]]:
         """Take down what an operation does; return its kernel, where it has one, and what it reads."""
@@ -684,7 +691,6 @@ class Kernels(TorchDispatchMode):
 
     def _drop(self, key: int, nbytes: int) -> None:
         self._known.discard(key)
-        self._fixed.discard(key)
         self.fusion.free(key)
         self.live -= nbytes
 
