@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -213,9 +213,10 @@ def summed_work(items: Sequence[Sequence[Any]], software: Software, times: float
     return Work("gpu", tuple(whole), software=software).scaled(times)
 
 
-def read_digests() -> dict[str, Any]:
+@cache
+def read_digests(path: Path = DIGESTS) -> dict[str, Any]:
     """The committed work of the published times' programs."""
-    return dict(json.loads(DIGESTS.read_text(encoding="utf-8")))
+    return dict(json.loads(path.read_text(encoding="utf-8")))
 
 
 @dataclass(frozen=True)

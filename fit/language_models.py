@@ -123,9 +123,9 @@ def traced() -> Iterator[tuple[Published, Trace]]:
 
 
 @cache
-def read_digests() -> Mapping[str, Trace]:
+def read_digests(path: Path = DIGESTS) -> Mapping[str, Trace]:
     """The committed traces by program."""
-    return {name: unpacked(digest) for name, digest in json.loads(DIGESTS.read_text(encoding="utf-8")).items()}
+    return {name: unpacked(digest) for name, digest in json.loads(path.read_text(encoding="utf-8")).items()}
 
 
 def write_digests() -> None:

@@ -8,10 +8,8 @@ A step of which the source says all that decides it is the `same` one. The other
 other kernels, as people lived it.
 """
 
-import json
 import sys
 from collections.abc import Iterator, Mapping
-from functools import cache
 from typing import Any
 
 from pydantic import Json
@@ -19,7 +17,7 @@ from pydantic.dataclasses import dataclass
 
 from fit.fitting import DATA, read_lines
 from fit.generated import DOCS, put_lines, table
-from fit.language_models import packed, unpacked, write_lines
+from fit.language_models import packed, read_digests, write_lines
 from whichdevice.forecast.targets import find_target
 from whichdevice.forecast.time_model import StepTime, forecast_step
 from whichdevice.forecast.torch.memory import RESERVE, need
@@ -95,7 +93,7 @@ class Compared:
 
 def compared() -> list[Compared]:
     """Each published number whose step is traced, with its forecast."""
-    found, digests = [], read_digests()
+    found, digests = [], read_digests(DIGESTS)
     for line in published():
         if line.id in digests:
             target, trace = find_target(line.device, line.gpus), accumulated(digests[line.id], line.accumulation)
@@ -106,15 +104,9 @@ def compared() -> list[Compared]:
     return found
 
 
-@cache
-def read_digests() -> Mapping[str, Trace]:
-    """The committed traces, by the line's id."""
-    return {name: unpacked(digest) for name, digest in json.loads(DIGESTS.read_text(encoding="utf-8")).items()}
-
-
 def write_digests() -> None:
     """Trace what is missing, and write one line a step."""
-    known = dict(read_digests())
+    known = dict(read_digests(DIGESTS))
     for line in published():
         if line.id not in known:
             print(line.id, flush=True)

@@ -9,15 +9,12 @@ over GPUs: the nearest thing to forecast is a compiled step, without the host. W
 Rates are of one GPU.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
-from typing import Any
 
 import numpy as np
 from pydantic.dataclasses import dataclass
 
-from fit.fitting import DATA, Row, read_lines, summed_work
+from fit.fitting import DATA, Row, read_digests, read_lines, summed_work
 from fit.generated import DOCS, percent, put_lines, table, times
 from fit.scores import score
 from fit.validation import Forecasts
@@ -81,15 +78,9 @@ def lines() -> list[Line]:
     return read_lines(Line, TABLE)
 
 
-@cache
-def programs() -> Mapping[str, Mapping[str, Any]]:
-    """Traced steps by name: examples, and the work by software."""
-    return dict(json.loads(DIGESTS.read_text(encoding="utf-8")))
-
-
 def work_of(line: Line) -> Work:
     """The work of its step, operation by operation or, where only cards are compared, compiled."""
-    program = programs()[line.program]
+    program = read_digests(DIGESTS)[line.program]
     software: Software = "torch.compile" if line.compared == "ratio" else "eager"
     return summed_work(program[software], software, line.batch / program["size"])
 

@@ -1,6 +1,5 @@
 """A study's report written for a test, and what of it tests look at."""
 
-import re
 from collections.abc import Iterable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -19,11 +18,11 @@ PICTURE = (
 
 
 class Page(HTMLParser):
-    """Its text, tags, addresses, and the numbers that carry their exact value, by the section that they stand in."""
+    """Its text, addresses, and the numbers that carry their exact value, by the section that they stand in."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self.text, self.tags, self.values, self.addresses = "", [], [], []
+        self.text, self.addresses = "", []
         self.numbers: dict[str, list[tuple[float, str]]] = {}  # section: (exact value, as written)
         self.loose: dict[str, str] = {}  # section: the text of its cells of numbers that stands in no such number
         self._section, self._open, self._exact = "", [], None
@@ -31,15 +30,12 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         found = {name: value or "" for name, value in attrs}
-        self.tags.append(tag)
         if tag == "section":
             self._section = found.get("id", "")
         if tag in ("td", "script", "style", "data"):
             self._open.append((tag, found.get("class", "")))
         if tag == "data":
             self._exact = float(found["value"])
-        if "data-value" in found:
-            self.values.append(float(found["data-value"]))
         self.addresses += [found[name] for name in ("src", "href") if name in found]
 
     def handle_endtag(self, tag: str) -> None:
@@ -55,11 +51,6 @@ class Page(HTMLParser):
             self.numbers.setdefault(self._section, []).append((self._exact, data))
         elif inside[0] == "td" and "number" in inside[1].split():
             self.loose[self._section] = self.loose.get(self._section, "") + data
-
-    @property
-    def words(self) -> str:
-        """The text on one line."""
-        return re.sub(r"\s+", " ", self.text)
 
 
 def write_page(study: Study, folder: Path, compiled: Iterable[Path] = (), **how: object) -> Path:

@@ -95,7 +95,7 @@ def record_of(study: Study, run: Run, *, source: str = "standin", noise: float =
     step_time = sum(seconds for _, seconds in windows) / 20
     trains = module in FACTS and workload.mode == "train"
     learn = run.repeat <= study.train.repeats and trains and workload.epochs != 0
-    epochs = epochs_of(study, module, facts, slow, random) if learn else []
+    epochs = epochs_of(study, facts, slow, random) if learn else []
     return Record(
         study=study.study,
         run=run.path,
@@ -198,6 +198,11 @@ class Results(StudyResults):
         if name in TABLES:
             write_table(self._made_of.table(name), self.tables_folder / f"{name}.csv")
         return super().__getattr__(name)
+
+
+def results(study: Study, folder: Path, compiled_paths: Iterable[Path] = (), **how: Any) -> Results:
+    """Write a study and its records below `folder`; its results."""
+    return Results(*write_study(study, folder, artefacts=False, **how), compiled_paths)
 
 
 def runs_row(record: Record) -> dict[str, Any]:

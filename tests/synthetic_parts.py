@@ -113,24 +113,13 @@ def facts_of(cell: Cell, module: str, workload: Workload, replicas: int) -> Work
     unit, flops, weights, examples, validation, _, metric = FACTS[module]
     length = cell.sequence_length or {"shakespeare_lstm": 100, "weather_gru": 1344}.get(module)
     example = [28, 28, 1] if unit == "image" else [length, 20] if module == "weather_gru" else [length]
-    if workload.mode == "predict":
+    if workload.mode != "train":
+        predicts = workload.mode == "predict"
         return WorkloadFacts(
-            unit=PREDICTION,
-            input_shape=[cell.batch_size, *example],
-            parameters=weights,
-            trainable_parameters=weights,
-            flops_per_step=flops / 3 * cell.batch_size,
-            bytes_per_step=4.0 * weights + 1e5 * cell.batch_size,
-        )
-    if workload.mode == "generate":
-        return WorkloadFacts(
-            unit=GENERATED_UNIT,
-            input_shape=[cell.batch_size, *example],
-            parameters=weights,
-            trainable_parameters=weights,
-            flops_per_step=flops / 3 * cell.batch_size,
-            bytes_per_step=4.0 * weights,
-        )
+            unit=PREDICTION if predicts else GENERATED_UNIT, input_shape=[cell.batch_size, *example],
+            parameters=weights, trainable_parameters=weights, flops_per_step=flops / 3 * cell.batch_size,
+            bytes_per_step=4.0 * weights + (1e5 * cell.batch_size if predicts else 0.0),
+        )  # fmt: skip
     examples = int(examples * cell.fraction)
     return WorkloadFacts(
         unit=unit, input_shape=[cell.batch_size, *example], parameters=weights, trainable_parameters=weights,
@@ -157,7 +146,7 @@ def asked_of(study: Study, run: Run, module: str, learn: bool, source: str) -> R
 
 
 def epochs_of(
-    study: Study, module: str, facts: WorkloadFacts, step_time: float, random: np.random.Generator
+    study: Study, facts: WorkloadFacts, step_time: float, random: np.random.Generator
 ) -> list[Epoch]:
     """As many epochs as the study learns, their loss falling and their quality rising."""
     steps = facts.steps_per_epoch

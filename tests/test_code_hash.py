@@ -38,34 +38,12 @@ def hashed(tmp_path: Path) -> Hashed:
     return make
 
 
-@pytest.mark.parametrize(
-    ("file", "text"),
-    [
-        ("late.py", "def number(): return 30\n"),  # imported inside a function
-        ("shared.py", "def double(x):\n    return x * 2\n"),  # imported relatively, at second hand
-        ("sub/opened.py", "OPENED = False\n"),  # imported by a package's __init__
-        ("sub/__init__.py", "from .opened import *\nx = 1\n"),
-        ("late.py", "def number(): return '3'\n"),
-        ("late.py", "def number(): return True\n"),
-        ("late.py", "def other(): return 3\n"),
-    ],
-)
+@pytest.mark.parametrize(("file", "text"), BESIDE["counts"])
 def test_code_that_is_imported_counts(hashed: Hashed, file: str, text: str) -> None:
     assert hashed(changed={file: text}) != hashed()
 
 
-@pytest.mark.parametrize(
-    ("file", "text"),
-    [
-        ("unrelated.py", "def number(): return 5\n"),
-        ("sub/stranger.py", "STRANGE = False\n"),  # beside an imported module, not imported
-        ("types_only.py", "class T: x = 1\n"),  # for type checkers only
-        ("__init__.py", '"""Other words."""\n__version__ = "2"\n'),
-        ("late.py", '"""Words."""\n\n\n# more\ndef number():\n    """Three."""\n    return (3)  # three\n'),
-        ("shared.py", "def double(x):\n\n    return (2\n      * x)\n"),
-        ("sub/used.py", "from ..shared import double\ndef number():\n    return double(1)\n"),
-    ],
-)
+@pytest.mark.parametrize(("file", "text"), BESIDE["does not count"])
 def test_words_layout_and_other_modules_do_not_count(hashed: Hashed, file: str, text: str) -> None:
     assert hashed(changed={file: text}) == hashed()
 
@@ -83,13 +61,7 @@ def test_files_count_with_their_imports(tmp_path: Path) -> None:
     (package / "__init__.py").touch()
     (package / "late.py").write_text("x = 1\n", encoding="utf-8")
     hashes = {}
-    for name, text in {
-        "plain": "y = 1\n",
-        "worded": "'''My model.'''\ny = 1  # why\n",
-        "changed": "y = 2\n",
-        "importing": "import whichdevice.late\ny = 1\n",
-        "broken": "y = = 1\n",
-    }.items():
+    for name, text in BESIDE["files"].items():
         file = tmp_path / name / "mine.py"
         file.parent.mkdir()
         file.write_text(text, encoding="utf-8")

@@ -10,21 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 import synthetic
+from beside import beside
 from synthetic_forecasts import compiled_for
 
 from whichdevice.base.errors import StudyError
 from whichdevice.base.sheets.machines import Cores
 from whichdevice.decide import Answer, Wants, answers
 from whichdevice.decide.decide import amount_of, decide, draws, turns
-from whichdevice.decide.rows import (
-    FORECAST,
-    MEASURED,
-    ROUGH_MAX,
-    AskedWork,
-    Price,
-    Row,
-    measured_spread,
-)
+from whichdevice.decide.rows import FORECAST, MEASURED, AskedWork, Price, Row, measured_spread
 from whichdevice.decide.words import (
     amount_words,
     as_json,
@@ -41,6 +34,7 @@ from whichdevice.study.config.model import Workload
 from whichdevice.study.tables.costs import priced_cells
 from whichdevice.study.tables.forecasts import read_forecasts
 
+BESIDE = beside(__file__)
 CLOUD, NOBODY = Price("on_demand", "Cloud"), Price("unknown")
 STEPS = 100_000  # of batch 100: ten million images
 SIZE = Wants(examples=STEPS * 100)
@@ -99,21 +93,11 @@ def test_several_devices_of_a_form_have_its_error_and_another_form_one_of_its_ow
     assert np.ptp(np.diff(np.log(draws(slices)), axis=0)) < 3e-3
 
 
-SIZES: list[tuple[dict[str, Any], dict[str, Any], float, str]] = [
-    ({"examples": 60_000.0, "epochs": 10.0}, {}, 600_000, "60,000 images × 10 epochs"),
-    ({"examples": 60_000.0}, {"epochs": 3}, 180_000, "60,000 images × 3 epochs"),
-    ({"epochs": 2.0}, {"units": 500.0}, 1000, "500 images × 2 epochs"),
-    ({}, {"units": 500.0, "epochs": 90}, 45_000, "500 images × 90 epochs"),
-    ({"steps": 50.0}, {"units": 500.0}, 5000, "50 steps"),
-    ({"tokens": 1e9}, {"length": 1000}, 1e6, "1 billion tokens"),
-    ({"epochs": 5.0}, {}, 1e6, "a million images"),
-]
-
-
-@pytest.mark.parametrize(("wants", "known", "units", "words"), SIZES)
+@pytest.mark.parametrize(("wants", "known", "units", "words"), BESIDE["the size of a training"])
 def test_the_size_of_a_training(wants: dict[str, Any], known: dict[str, Any], units: float, words: str) -> None:
-    asked = work(FAST, sequence_length=known.pop("length", None))
-    found = amount_of(asked, Wants(**wants), **known)
+    length, script = known.get("length"), {name: value for name, value in known.items() if name != "length"}
+    asked = work(FAST, sequence_length=length)
+    found = amount_of(asked, Wants(**wants), **script)
     assert amount_words(decide(asked, Wants(**wants), found)) == words
     assert (found.units, found.given) == (units, words != "a million images")
 
@@ -183,16 +167,7 @@ def test_no_ratio_is_above_what_the_host_allows() -> None:
     assert "The CPU limits B: a faster device changes nothing." in notes(answer(here(0.1), slow, fast, free))
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "n", "disturbed", "spread", "rough"),
-    [
-        (0.09, 0.11, 3, 0, 0.0343, False),
-        (0.09, 0.11, 3, 1, 0.2, True),  # two that nothing disturbed
-        (0.002, 0.05, 3, 0, 0.55, True),  # wider than a factor of three
-        (0.0001, 50.0, 2, 2, ROUGH_MAX, True),
-        (None, None, 1, 0, 0.2, True),
-    ],
-)
+@pytest.mark.parametrize(("low", "high", "n", "disturbed", "spread", "rough"), BESIDE["a measured error"])
 def test_a_measured_error_and_whether_it_is_rough(low, high, n, disturbed, spread, rough) -> None:
     """From 95 % over processes to 80 %, as a forecast's."""
     found, is_rough = measured_spread(low, high, n, disturbed)
@@ -220,13 +195,7 @@ def test_without_a_size_it_says_where_the_pick_turns() -> None:
 
 
 UNKNOWN = "the loop in line 3 has no end that shows"
-OF_A_SCRIPT = {  # examples that it shows, what the question names: the amount, and what its line asks for
-    "no end": (640, {}, "a million steps", f"{UNKNOWN}; name your own with --steps or --epochs."),
-    "no end and no examples": (None, {}, "a million steps", f"{UNKNOWN}; name your own with --steps."),
-    "steps named": (None, {"steps": 100}, "100 steps", None),
-    "epochs named": (640, {"epochs": 2}, "640 images × 2 epochs", None),
-    "epochs of unknown examples": (None, {"epochs": 2}, "a million steps", f"{UNKNOWN}; name your own with --steps."),
-}
+OF_A_SCRIPT = BESIDE["a script whose end does not show"]
 
 
 @pytest.mark.parametrize("case", OF_A_SCRIPT)
@@ -239,7 +208,7 @@ def test_a_script_that_does_not_show_its_end_is_for_a_million_steps(case: str) -
     assert amount_words(found) == words and any("For a million steps" in line for line in lines(found)) == bool(asked)
     if asked:
         said, steps = lines(found), found.turns[0][0]
-        assert f"For a million steps: {asked}" in said
+        assert f"For a million steps: {UNKNOWN}; name your own with {asked}." in said
         assert any(line.startswith("Up to ") and " steps: this machine; " in line for line in said)
         picks = [pick(*asked_work.rows, steps=steps * times) for times in (0.7, 1.4)]
         assert picks[0] == "this machine" != picks[1]
@@ -285,11 +254,10 @@ def studied(tmp_path_factory: pytest.TempPathFactory) -> Any:
     sizes = {"matmul": [256], "memory_stream": [64], "shakespeare_lstm": [32], "mnist_cnn": [1024], "fashion_cnn": [64]}
     workloads = {name: Workload(batch_size=size) for name, size in sizes.items()}
     study = synthetic.small_study(workloads=workloads, devices={"cpu": synthetic.Device(kind="cpu")})
-    config, paths = synthetic.write_study(study, folder, artefacts=False)
     programs = []
     for name in ("mnist_cnn", "matmul"):
         programs += compiled_for(folder / "compiled", ["T4", "L4"], workload=name, batch_size=sizes[name][0])
-    return synthetic.Results(config, paths, programs)
+    return synthetic.results(study, folder, programs)
 
 
 def of(studied: Any, **wants: Any) -> dict[str, Answer]:

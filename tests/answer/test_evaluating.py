@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from answer.test_answer import FAST, work
+from beside import beside
 
 from whichdevice.decide import Answer, Wants, facts
 from whichdevice.decide.decide import Amount, decide, evaluated
@@ -17,28 +18,7 @@ AMOUNT = Amount(100_000, epochs=10)  # 1,000 steps of 100 examples
 EACH = Evaluation(7, 30, 100, 1)
 ROW = replace(FAST, device_time=0.003)
 FOUR = replace(ROW, devices=4)
-TIMES: dict[str, tuple[Evaluation, Any, Amount, float]] = {  # the time of the evaluation over that of the steps
-    "each epoch": (EACH, ROW, AMOUNT, 30 * 10 / 1000 / 3),
-    "each 5 epochs": (replace(EACH, every=5), ROW, AMOUNT, 30 * 2 / 1000 / 3),
-    "a larger batch": (replace(EACH, batch_size=200), ROW, AMOUNT, 2 * 30 * 10 / 1000 / 3),
-    "half of the model": (replace(EACH, work=0.5), ROW, AMOUNT, 0.5 * 30 * 10 / 1000 / 3),
-    "once": (replace(EACH, per="training"), ROW, AMOUNT, 30 / 1000 / 3),
-    "each 50 steps": (replace(EACH, every=50, per="step"), ROW, AMOUNT, 30 / 50 / 3),
-    "each 50 steps of 4 batches": (replace(EACH, every=50, per="step", passes=4), ROW, AMOUNT, 30 / 200 / 3),
-    "steps are asked for": (EACH, ROW, Amount(50_000, counted="steps", count=500), 30 * 5 / 500 / 3),
-    "not known how often": (replace(EACH, every=None), ROW, AMOUNT, 0.0),
-    "not known how much": (replace(EACH, batches=None), ROW, AMOUNT, 0.0),
-    "a traced forward pass": (EACH, replace(ROW, forward_share=0.4), AMOUNT, 0.4 * 30 * 10 / 1000),
-    "the host decides": (
-        replace(EACH, batch_size=1), replace(ROW, host_time=0.006, forward_kernels=0.25), AMOUNT, 0.25 * 30 * 10 / 1000
-    ),
-    "ten tokens after each pass": (
-        replace(EACH, batch_size=1, tokens=10, decoder=0.5), replace(ROW, host_time=0.006, forward_kernels=0.25),
-        AMOUNT, 6 * 0.25 * 30 * 10 / 1000
-    ),
-    "on the first of four GPUs": (EACH, FOUR, AMOUNT, 4 * 30 * 10 / 1000 / 3),
-    "four GPUs share it": (replace(EACH, split=True), FOUR, AMOUNT, 30 * 10 / 1000 / 3),
-}  # fmt: skip
+BESIDE = beside(__file__)
 
 
 def asked(*evaluations: Evaluation, lived: Habits | None = CLEAN, **more: Any) -> Answer:
@@ -46,11 +26,12 @@ def asked(*evaluations: Evaluation, lived: Habits | None = CLEAN, **more: Any) -
     return decide(script, Wants(), AMOUNT)
 
 
-@pytest.mark.parametrize("case", TIMES)
+@pytest.mark.parametrize("case", BESIDE["times"])
 def test_evaluation_takes_a_part_of_a_steps_time_by_its_batches(case: str) -> None:
-    evaluation, row, amount, expected = TIMES[case]
-    script = work(row, evaluations=(evaluation,), script_batch=100, script_examples=10_000)
-    assert evaluated(script, row, amount)[0] == pytest.approx(expected)
+    evaluation, changes, amount, expected = BESIDE["times"][case]
+    row = replace(ROW, **changes)
+    script = work(row, evaluations=(replace(EACH, **evaluation),), script_batch=100, script_examples=10_000)
+    assert evaluated(script, row, replace(AMOUNT, **amount))[0] == pytest.approx(expected)
 
 
 def test_gpus_that_share_the_batches_of_a_step_evaluate_after_as_many_examples() -> None:
@@ -79,37 +60,20 @@ def test_a_slow_loader_feeds_the_evaluation_too() -> None:
     assert unfed.begun == pytest.approx(plain.begun, rel=0.02)
 
 
-UNKNOWN = "Evaluation of unknown length is not counted"
-LINES: dict[str, tuple[tuple[Evaluation, ...], list[str]]] = {
-    "nothing": ((), []),
-    "each epoch": ((EACH,), ["Evaluation takes 9 % of the hours."]),
-    "with tokens": ((replace(EACH, tokens=10),), ["Evaluation takes 9 % of the hours."]),
-    "one batch": ((replace(EACH, batches=1),), ["Evaluation takes less than 1 % of the hours."]),
-    "several": (
-        (EACH, replace(EACH, batches=20), replace(EACH, per="training"), replace(EACH, every=2000, per="step")),
-        ["Evaluation takes 15 % of the hours."],
-    ),
-    "each other half of five": ((replace(EACH, every=2.5),), ["Evaluation takes 4 % of the hours."]),
-    "a trainer's stream": ((replace(EACH, line=None, batches=None),), [f"{UNKNOWN}."]),
-    "not known": ((replace(EACH, batches=None), replace(EACH, line=9, every=None)), [f"{UNKNOWN}, line 7 and 9."]),
-    "both": ((EACH, replace(EACH, batches=None)), ["Evaluation takes 9 % of the hours.", f"{UNKNOWN}, line 7."]),
-}  # fmt: skip
-
-
 def evaluation(answer: Answer) -> list[str]:
     return [line for line in notes(answer) if line.startswith("Evaluation")]
 
 
-@pytest.mark.parametrize("case", LINES)
+@pytest.mark.parametrize("case", BESIDE["lines"])
 def test_one_line_says_what_is_counted_and_one_what_is_not(case: str) -> None:
-    evaluations, expected = LINES[case]
-    assert evaluation(asked(*evaluations)) == expected
+    evaluations, expected = BESIDE["lines"][case]
+    assert evaluation(asked(*(replace(EACH, **changes) for changes in evaluations))) == expected
 
 
 def test_an_epoch_of_unknown_length_is_said_and_not_counted_as_nothing() -> None:
     script = work(ROW, evaluations=(EACH,), lived=CLEAN, script_batch=100)
     found = evaluation(decide(script, Wants(), Amount(100_000, counted="steps")))
-    assert found == [f"{UNKNOWN}, line 7."]
+    assert found == ["Evaluation of unknown length is not counted, line 7."]
 
 
 def test_the_facts_have_the_share_of_the_hours() -> None:

@@ -12,7 +12,6 @@ from answer.test_answer import (
     HEAVY,
     SIZE,
     SMALL,
-    SPOT,
     UNRENTED,
     answer,
     device,
@@ -22,7 +21,7 @@ from answer.test_answer import (
 from beside import beside
 
 from whichdevice.base.sheets.machines import Cores
-from whichdevice.decide import Answer, Reason, Wants, facts
+from whichdevice.decide import Answer, Wants, facts
 from whichdevice.decide.decide import amount_of, decide
 from whichdevice.decide.rows import Row
 from whichdevice.decide.words import (
@@ -33,11 +32,8 @@ from whichdevice.decide.words import (
     hour_words,
     joined,
     lines,
-    name_words,
     notes,
     study_lines,
-    text,
-    title,
 )
 
 BESIDE = beside(__file__)
@@ -109,28 +105,12 @@ def test_where_no_device_has_an_even_chance_it_is_too_near_to_call() -> None:
     assert set(as_json(found)["toss_up"]) == {"A100", "L40S", "A10G"}
 
 
-NAMES = {
-    "an": ["A100 SXM 80GB", "H100", "L4", "RTX 4090", "RX 7900 XTX", "MI300X", "Arc B580", "A10G"],
-    "a": ["T4", "V100 SXM2", "GTX 1080 Ti", "Titan RTX", "TPU v5e", "Radeon PRO W7900", "P100", "GH200", "B200"],
-}
+NAMES = BESIDE["articles"]
 
 
 @pytest.mark.parametrize(("name", "expected"), [(name, which) for which, names in NAMES.items() for name in names])
 def test_the_article_is_that_of_the_spoken_name(name: str, expected: str) -> None:
     assert article(name) == expected
-
-
-USES = [
-    (replace(SPOT, card="8 × H100", devices=8), "Rent 8 × H100 as spot machines (Cloud)"),
-    (replace(FREE, card="2 × T4", devices=2), "Use a free machine with 2 × T4 (Colab)"),
-    (replace(CHEAP, card="TPU v5e (v5e-2x2)", kind="tpu", devices=4), "Rent a TPU v5e (v5e-2x2) (Cloud)"),
-    (replace(CHEAP, card="64 × TPU v6e", kind="tpu", devices=64), "Rent 64 × TPU v6e (Cloud)"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("row", "words"), USES)
-def test_what_to_do_with_a_device(row: Row, words: str) -> None:
-    assert name_words(answer(row).options[0]) == words
 
 
 PIPELINES = BESIDE["pipelines"]
@@ -183,21 +163,6 @@ def test_a_pipeline_without_a_time_limits_nothing() -> None:
     assert facts.pipeline(answer(replace(FAST, step_time=None), pipeline_rate=9.0)) is None
 
 
-def test_a_tpu_that_a_pytorch_model_has_to_be_ported_to_is_a_choice_where_it_is_asked_for() -> None:
-    heavy, tpu = replace(SIZE, **HEAVY), replace(FREE, card="TPU v5e", kind="tpu", needs_port=True, step_time=0.005)
-    ported = answer(FAST, tpu, wants=heavy)
-    assert ported.pick.device == "H100"
-    assert [option.why for option in ported.options if option.row.needs_port] == [Reason.PORT]
-    assert any(line.startswith("Need PyTorch/XLA: TPU v5e, free: ") for line in text(ported))
-    assert answer(FAST, tpu, wants=replace(heavy, port=True)).pick.row == tpu
-
-
-def test_of_free_devices_that_end_at_about_the_same_time_the_gpu_is_taken() -> None:
-    """A TPU needs another backend of Keras; some minutes are not worth that."""
-    tpu = replace(FREE, card="TPU v5e", kind="tpu", step_time=FREE.step_time * 0.9)
-    assert answer(FREE, tpu, wants=SIZE).pick.row == FREE
-
-
 def test_what_contradicts_its_forecast_is_a_fact_and_a_line_of_the_study() -> None:
     found = answer(WRONG, FAST)
     assert [row.device for row in facts.contradicts(found)] == ["this machine"]
@@ -243,12 +208,6 @@ def test_a_device_has_one_memory_whatever_runs_there() -> None:
                     for kept in (0.6e9, 0.9e9))  # fmt: skip
     assert [fits_words(row) for row in (keras, torch)] == ["3.6 of 25", "3.9 of 25"]
     assert facts.parts(FAST) == {}
-
-
-def test_a_model_of_hugging_face_has_its_own_name() -> None:
-    """It was `Llama_3.1_8B`: names of a study have other letters."""
-    found = answer(FAST, module="hf:meta-llama/Llama-3.1-8B", workload="Llama_3.1_8B")
-    assert title(found).startswith("Llama-3.1-8B · ")
 
 
 def test_a_pick_on_demand_has_no_paid_one_beside_it() -> None:

@@ -1,11 +1,13 @@
 """Rows of an answer from the tables: which forecast stands for a device, what is measured, who asks what price."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import date
 from typing import Any
 
 import pytest
+from answer.test_printed import tuples
+from beside import beside
 
 from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
 from whichdevice.base.sheets.prices import Card, Offer
@@ -16,6 +18,7 @@ from whichdevice.study.tables.costs import COSTS_COLUMNS, priced_cells
 from whichdevice.study.tables.forecasts import COLUMNS, read_forecasts, write_forecasts
 from whichdevice.study.tables.summary import SUMMARY_COLUMNS as SUMMARY
 
+BESIDE = beside(__file__)
 T4 = Forecast(
     device="T4", devices=1, kind="gpu", workload="net", module="net.py", precision="mixed_float16", batch_size=100,
     mode="train", status="ok", evidence="forecast", step_time=0.04, step_time_low=0.03, step_time_high=0.05,
@@ -54,34 +57,26 @@ def test_a_forecast_is_the_same_after_the_table(forecast: Forecast) -> None:
     assert list(frame) == list(COLUMNS) and read_forecasts(frame) == [forecast]
 
 
-CHOSEN: list[tuple[str, tuple[Forecast, ...], str, dict[str, Any]]] = [
-    ("the fastest of a device", (T4, replace(T4, precision="float32", step_time=0.02)), "T4",
-     {"precision": "float32", "step_time": 0.02}),
-    ("one that fits before a faster one", (replace(SMALL, step_time=0.01), T4), "T4",
-     {"fits": True, "step_time": 0.04}),
-    ("one that does not fit has no time", (SMALL,), "T4", {"evidence": "does not fit", "step_time": None,
-     "reason": "needs 20 GB", "memory_needed": 20e9}),
-    ("one without an answer says why", (FAILED,), "L4", {"evidence": "no time", "reason": "no compiler"}),
-    ("several are another device", (replace(T4, devices=8),), "8 × T4", {"devices": 8, "target": "T4"}),
-    ("one chip of a TPU is the TPU", (replace(T4, device="TPU v5e", kind="tpu", slice="v5e-1x1"),), "TPU v5e",
-     {"target": "v5e-1x1"}),
-    ("a slice is named", (replace(T4, device="TPU v5e", kind="tpu", slice="v5e-2x2", devices=4),), "4 × TPU v5e",
-     {"target": "v5e-2x2", "devices": 4}),
-    ("a wide interval is rough", (replace(T4, step_time_high=0.1),), "T4", {"rough": True}),
-    ("parts of the memory", (SMALL,), "T4", {"memory_parts": {"weights": 8e9, "gradients": 4e9, "context": 1e9}}),
-    ("what to change", (SMALL,), "T4", {"changes": SMALL.changes}),
-    ("notes", (replace(T4, step_notes=("all in bfloat16",)),), "T4", {"notes": ("all in bfloat16",)}),
-    ("untested", (replace(T4, known_family=False),), "T4", {"tested": False}),
-    ("a price", (T4,), "T4", {"usd_per_hour": 0.35, "price": Price("on_demand", "GCP", "GCP n1, 2026-01-01")}),
-    ("no price", (replace(T4, usd_per_hour=None, provider=None, price="nobody"),), "T4",
-     {"usd_per_hour": None, "price": Price("unknown", "", "nobody")}),
-]  # fmt: skip
+NAMED = {"small": SMALL, "failed": FAILED}
 
 
-@pytest.mark.parametrize(("rule", "forecasts", "device", "known"), CHOSEN, ids=[one[0] for one in CHOSEN])
-def test_the_row_of_a_device(rule: str, forecasts: tuple[Forecast, ...], device: str, known: dict[str, Any]) -> None:
-    row = rows(*forecasts)[device]
-    assert {name: getattr(row, name) for name in known} == known and row.rented
+def forecast(of: str = "", **changes: Any) -> Forecast:
+    """A forecast as rows.yaml has it."""
+    return replace(NAMED.get(of, T4), **tuples(changes))
+
+
+def known_of(row: Row, names: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in names}
+
+
+def expected(known: dict[str, Any]) -> dict[str, Any]:
+    return {name: Price(**value) if name == "price" else value for name, value in tuples(known).items()}
+
+
+@pytest.mark.parametrize(("rule", "forecasts", "device", "known"), BESIDE["devices"])
+def test_the_row_of_a_device(rule: str, forecasts: list[dict[str, Any]], device: str, known: dict[str, Any]) -> None:
+    row = rows(*(forecast(**one) for one in forecasts))[device]
+    assert known_of(row, known) == expected(known) and row.rented
 
 
 def test_generation_has_the_time_of_its_prompts_and_both_have_to_fit() -> None:
@@ -135,26 +130,10 @@ def test_a_device_has_a_row_for_each_way_it_is_offered() -> None:
     assert list(rows(T4, sheet={"T4": dear})) == ["T4"]
 
 
-ENDED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
-    ("measured", {}, {"evidence": "measured", "step_time": 0.5, "processes": 3, "fits": True, "rough": False}),
-    ("disturbed", {"n_disturbed": 2}, {"disturbed": True, "rough": True}),
-    ("one process", {"n_timed": 1, "step_time_low": None, "step_time_high": None}, {"rough": True}),
-    ("too large", {"step_time": None, "n_timed": 0, "n_too_large": 1, "status": "1 refused: it needs 90 GB"},
-     {"evidence": "does not fit", "fits": False}),
-    ("a refused connection is no refusal for memory",
-     {"step_time": None, "n_timed": 0, "status": "1 failed: Connection refused, out of memory of ideas"},
-     {"evidence": "no time", "fits": None, "reason": "1 failed: Connection refused, out of memory of ideas"}),
-    ("electricity", {}, {"price": Price("electricity", watts=100.0)}),
-    ("a meter", {"watts": 40.0}, {"price": Price("electricity", watts=40.0, metered=True)}),
-    ("a price of the study", {"usd_per_hour": 2.0, "price": "config: devices.gpu.usd_per_hour"},
-     {"usd_per_hour": 2.0, "price": Price("study", source="config: devices.gpu.usd_per_hour")}),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("rule", "cell", "known"), ENDED, ids=[one[0] for one in ENDED])
+@pytest.mark.parametrize(("rule", "cell", "known"), BESIDE["measured"])
 def test_the_row_of_a_measured_machine(rule: str, cell: dict[str, Any], known: dict[str, Any]) -> None:
     row = rows(cells=[cell])["this machine"]
-    assert {name: getattr(row, name) for name in known} == known and row.is_here
+    assert known_of(row, known) == expected(known) and row.is_here
 
 
 def test_a_measured_device_has_its_forecast_beside_it() -> None:

@@ -162,11 +162,6 @@ def test_people_use_sixteen_bits_where_a_gpu_has_them(played, project_root, caps
     assert {"T4", "A100 SXM 80GB"} == {request.device for request in played.asked[-2:]}
 
 
-def test_devices_without_software_for_a_keras_model_are_one_line(capsys, project_root):
-    assert main(["ask", "mnist_cnn", "--devices", "mac", "--no-measuring"]) == 2
-    assert "--devices mac: XLA has no backend for it" in capsys.readouterr().err
-
-
 def test_what_is_asked_reaches_the_compiler(played, project_root, capsys) -> None:
     options = ["--mode", "predict", "--option", "width=64", "--gpus", "8", "--batch", "64", "--largest"]
     asked(capsys, str(project_root / MODEL), "--devices", "T4", "--no-measuring", *options)

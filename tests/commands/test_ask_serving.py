@@ -1,4 +1,4 @@
-"""`serve`: which machine answers so many requests a second of a language model in time."""
+"""`serve`: which machine answers so many requests a second in time: of a language model, of one that makes images."""
 
 import json
 from pathlib import Path
@@ -12,8 +12,9 @@ from whichdevice.base.errors import StudyError
 from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.decide.words import as_json
 
-LLAMA = "hf:meta-llama/Llama-3.1-8B-Instruct"
+LLAMA, FLUX = "hf:meta-llama/Llama-3.1-8B-Instruct", "hf:black-forest-labs/FLUX.1-dev"
 FEW = ("--devices", "L40S,H100 SXM", "--gpus", "1,2")
+FOUR = ("--devices", "L4,L40S,H100 SXM,MI300X")
 
 
 @pytest.fixture(autouse=True)
@@ -141,3 +142,24 @@ def test_python_has_the_facts_of_the_command_for_images(capsys):
     assert json.loads(json.dumps(as_json(answer.answer))) == found
     assert answer.best is not None and answer.best.device == found["pick"]["device"]
     assert answer.best.alone == found["pick"]["first_token"] > 0
+
+
+def test_the_first_line_says_what_to_rent_and_what_a_thousand_images_cost(capsys):
+    assert asked(*FOUR, model=FLUX) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "FLUX.1-dev · 1024 × 1024 · 28 steps · answered in 60 s"
+    said = " ".join(lines)
+    assert "USD 11 a thousand images one" in said and "USD/1000" in said
+    assert "token" not in said and max(map(len, lines)) <= 100
+
+
+def test_a_load_takes_several_gpus_and_a_range_stands_at_each(capsys):
+    pick = plain(capsys, *FOUR, "--rps", "2", "--latency", "90s", model=FLUX)["pick"]
+    assert pick["servers"] > 1 and pick["sure"] >= 0.8 and pick["max_rps_low"] < pick["max_rps"] < pick["max_rps_high"]
+    assert pick["usd_million"] == pytest.approx(pick["usd_per_hour"] / 3600 / 2 * 1e6)
+    assert set(pick["memory"]) == {"weights", "denoiser", "words", "decoder", "values"}
+
+
+def test_a_video_has_frames_and_half_an_hour(capsys):
+    video = plain(capsys, *FOUR, model="Wan2.1-T2V-1.3B")
+    assert "832 × 480, 81 frames" in video["title"] and video["load"]["ttft"] == 1800

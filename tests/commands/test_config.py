@@ -41,8 +41,3 @@ def test_devices_may_come_with_merged_records(working_folder: Path) -> None:
 def test_without_a_command_three_examples_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     assert capsys.readouterr().out.count("\n  whichdevice ask ") == 3
-
-
-def test_an_unknown_command_fails(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["nosuch"]) == 2
-    assert "no command 'nosuch'" in capsys.readouterr().err

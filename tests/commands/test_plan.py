@@ -38,22 +38,21 @@ def plan(working_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     return printed
 
 
+def measure(count: int) -> None:
+    """Write records of the first runs, as if they were measured."""
+    planned = plan_study(CONFIG)
+    for run in planned.wanted()[:count]:
+        write_record(synthetic.record_of_this_code(planned.study, run), Path(planned_record(planned.study, run)))
+
+
 def test_what_is_measured_already_is_not_planned_again(plan):
-    study_plan_now = plan_study(CONFIG)
-    for run in study_plan_now.wanted()[:2]:
-        write_record(
-            synthetic.record_of_this_code(study_plan_now.study, run), Path(planned_record(study_plan_now.study, run))
-        )
+    measure(2)
     assert f"{RUNS} on this host, 2 measured already, {RUNS - 2} to measure" in plan()
 
 
 @pytest.mark.parametrize("override", ["measure={seconds: 60}", "seed=7"])
 def test_what_has_a_record_of_other_settings_is_planned_again(plan, override):
-    study_plan_now = plan_study(CONFIG)
-    for run in study_plan_now.wanted()[:2]:
-        write_record(
-            synthetic.record_of_this_code(study_plan_now.study, run), Path(planned_record(study_plan_now.study, run))
-        )
+    measure(2)
     out = plan(override)
     assert f"0 measured already, {RUNS} to measure." in out
     assert "2 measured runs changed in settings, code or data and are measured again; old records stay" in out
@@ -121,10 +120,7 @@ def test_minutes_are_the_limits_of_the_config_until_a_record_tells_the_time_of_a
 
     longer, known = "measure={seconds: 120}", round((RUNS * (9.5 + 1.25 * 120) + 30) / 60)
     assert minutes(plan(longer)) == known
-    planned = plan_study(CONFIG)
-    for run in planned.wanted():
-        record = synthetic.record_of_this_code(planned.study, run)
-        write_record(record, Path(planned_record(planned.study, run)))
+    measure(RUNS)
     assert minutes(plan(longer)) >= known
 
 

@@ -14,10 +14,6 @@ from whichdevice.base.sheets.prices import PRICES, PRICES_VARIABLE, price_sheet
 BESIDE = beside(__file__)
 
 ROWS = hardware_rows()
-UNITS = {  # of float32 in a multiprocessor, by compute capability: CUDA C++ Programming Guide
-    "3.7": 192, "6.0": 64, "6.1": 128, "7.0": 64, "7.5": 64, "8.0": 64, "8.6": 128, "8.9": 128, "9.0": 128,
-    "10.0": 128, "10.3": 128, "12.0": 128,
-}  # fmt: skip
 CUDA = [row for row in ROWS.values() if row.vendor == "NVIDIA" and row.kind == "gpu"]
 OFFER = "Cloud,machine,T4,1,here,on_demand,1,,,2026-11-24,a list\n"
 
@@ -39,7 +35,7 @@ def test_a_computers_gpu_has_a_part_of_the_memory() -> None:
 @pytest.mark.parametrize("row", CUDA, ids=lambda row: row.device)
 def test_the_float32_peak_of_a_gpu_follows_from_its_units_and_clock(row: HardwareRow) -> None:
     assert row.sms and row.clock_ghz
-    units = UNITS[row.compute_capability or ""]
+    units = BESIDE["units"][row.compute_capability or ""]
     assert row.fp32_tflops == pytest.approx(row.sms * units * 2 * row.clock_ghz / 1e3, rel=0.05)
 
 
@@ -100,23 +96,11 @@ def test_the_cores_of_a_device_are_the_median_of_machines_by_the_card() -> None:
     assert ROWS["RTX 3070"].host_cores(2) == ASSUMED.of(2) and ASSUMED.of(2).number == 16
 
 
-# Cards of marketplaces, which SkyPilot does not list, or files with other cards under one name.
-WITHOUT_A_NAME = {
-    "GTX 1080 Ti", "P40", "RTX 2080 Ti", "Titan RTX", "Quadro RTX 8000", "RTX 3090 Ti", "RTX 3080 Ti",
-    "RTX 4080 SUPER", "RTX 4080", "RTX 4070 Ti SUPER", "RTX 4060 Ti 16GB", "RTX 5000 Ada", "RTX 5080",
-    "RTX 5070 Ti", "RTX 6000 Pro Max-Q", "MI325X",
-}  # fmt: skip
-SKYPILOT = """V100 SXM2 32GB = V100-32GB; RTX 6000 Pro = RTXPRO6000; RTX 6000 Pro Workstation = RTXPRO6000-WK
-A100 PCIe 80GB = A100-80GB; A100 SXM 80GB = A100-80GB-SXM; A100 SXM 40GB = A100; RTX 4090 = RTX4090; H200 SXM = H200
-RTX A6000 = RTXA6000; RTX 6000 Ada = RTX6000-Ada; H100 SXM = H100-SXM; H100 NVL = H100-NVL; MI300X = MI300X"""
-
-
 def test_skypilots_name_is_known_of_every_device_that_clouds_rent() -> None:
     paid = {row.device for row in ROWS.values() if row.cheapest}
-    assert {name for name in paid if not ROWS[name].skypilot} == WITHOUT_A_NAME
-    for pair in SKYPILOT.replace(";", "\n").splitlines():
-        device, name = pair.strip().split(" = ")
-        assert ROWS[device].skypilot == name
+    assert {name for name in paid if not ROWS[name].skypilot} == set(BESIDE["without a name of SkyPilot"])
+    named = BESIDE["names of SkyPilot"]
+    assert {device: ROWS[device].skypilot for device in named} == named
 
 
 def sheet(tmp_path: Path, *lines: str) -> Path:
@@ -135,21 +119,10 @@ def test_the_cheapest_whole_machine_is_taken_and_a_gpu_alone_only_where_there_is
     assert hardware_rows(prices=sheet(tmp_path))["T4"].cheapest is None
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        (OFFER.replace("T4", "T44"), "line 2: 'T44' is not in hardware.csv.*T4"),
-        (OFFER.replace("2026-11-24", "yesterday"), "line 2: date is 'yesterday'"),
-        (OFFER.replace("2026-11-24", ""), "line 2: date is empty"),
-        (OFFER.replace(",1,here", ",0,here"), "line 2: count is '0'"),
-        (OFFER.replace("demand,1,", "demand,-1,"), "line 2: instance_usd_per_hour is '-1'"),
-        (OFFER.replace("on_demand", "rent"), "line 2: offer is 'rent'"),
-        (OFFER.replace("demand,1,", "demand,0,"), "line 2: offer is on_demand, and instance_usd_per_hour 0"),
-    ],
-)
-def test_a_slip_in_the_prices_is_reported_with_its_line(line: str, message: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("right", "wrong", "message"), BESIDE["a slip in the prices is reported with its line"])
+def test_a_slip_in_the_prices_is_reported_with_its_line(right: str, wrong: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(StudyError, match=f"^mine.csv, {message}"):
-        hardware_rows(prices=sheet(tmp_path, line))
+        hardware_rows(prices=sheet(tmp_path, OFFER.replace(right, wrong)))
 
 
 def test_the_config_names_another_price_sheet_or_the_environment_does(monkeypatch: pytest.MonkeyPatch) -> None:

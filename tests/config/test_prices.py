@@ -3,6 +3,7 @@
 from datetime import date, timedelta
 
 import pytest
+from beside import beside
 
 from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.base.sheets.prices import Kind, Offer, market
@@ -19,23 +20,16 @@ def offer(provider: str, usd: float, days: int = 0, kind: Kind = "on_demand", in
 
 
 THREE = [offer("A", 1.0), offer("B", 2.0), offer("C", 4.0)]
-MARKETS = [
-    ("the median of providers", THREE, (), 2.0, "A", 3),
-    ("a provider counts once, by its cheapest", [*THREE, offer("C", 3.0), offer("A", 9.0)], (), 2.0, "A", 3),
-    ("an offer of a provider that was read long before is past", [*THREE, offer("A", 0.5, 100)], (), 2.0, "A", 3),
-    ("another instance that was read shortly before still counts", [*THREE, offer("A", 0.5, 20)], (), 2.0, "A", 3),
-    ("an old offer counts where it is a provider's newest", [*THREE[:2], offer("C", 4.0, 300)], (), 2.0, "A", 3),
-    ("of named providers the lowest", THREE, ("b", "C"), 2.0, "B", 1),
-    ("a machine that may be taken away is another market", [*THREE, offer("D", 0.1, kind="spot")], (), 2.0, "A", 3),
-    ("a GPU without its machine does not count", [*THREE, offer("D", 0.1, instance="GPU only")], (), 2.0, "A", 3),
-    ("unless there is nothing else", [offer("D", 0.1, instance="GPU only")], (), 0.1, "D", 1),
-]
+MARKETS = beside(__file__)
 
 
-@pytest.mark.parametrize(("rule", "offers", "named", "usd", "lowest", "count"), MARKETS)
-def test_the_price_of_a_device(rule, offers, named, usd, lowest, count) -> None:
-    found = market(offers, providers=named)
-    assert found is not None and (found.usd_per_hour, found.lowest.provider, found.providers) == (usd, lowest, count)
+@pytest.mark.parametrize("rule", MARKETS)
+def test_the_price_of_a_device(rule: str) -> None:
+    case = MARKETS[rule]
+    offers = [*THREE[: case.get("first", 3)], *(offer(**more) for more in case.get("more", []))]
+    found = market(offers, providers=case.get("named", []))
+    assert found is not None
+    assert [found.usd_per_hour, found.lowest.provider, found.providers] == case["price"]
 
 
 def test_nobody_asks_a_price() -> None:

@@ -70,7 +70,6 @@ def exported(working_folder, monkeypatch):
     """Exports of what the test says in place of TensorFlow."""
     study = synthetic.small_study(workloads={"mnist_cnn": Workload(export=True)}, train=Train(epochs=2))
     records = written(working_folder / "results" / "small", {256: 0.9})
-    monkeypatch.setattr(export, "find_spec", lambda name: True)
     monkeypatch.setattr(export, "load_dataset", lambda folder: SimpleNamespace(arrays={}))
     monkeypatch.setenv(LOCK_FOLDER, str(working_folder))  # others may measure meanwhile
     study = study.model_copy(update={"data": study.data.model_copy(update={"sources": {"mnist": "standin"}})})

@@ -1,4 +1,4 @@
-"""Every figure draws from nothing, from little and from much, and says what it should."""
+"""Every figure draws from little and from much, and says what it should."""
 
 import re
 import subprocess
@@ -18,12 +18,12 @@ from whichdevice.study.figures import draw, figure_facts, figure_names
 from whichdevice.study.results import StudyResults
 
 ROOT = Path(__file__).parents[2]
-STUDIES = ("empty", "one", "three", "failed", "tiny")
+STUDIES = ("one", "three", "failed", "tiny")
 
 
 @pytest.fixture(scope="module")
 def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, StudyResults]:
-    """Studies: none measured, one failed, one cell, one device with stand-ins, three with files."""
+    """Studies: one failed, one cell, one device with stand-ins, three with files; test_pictures.py has an empty one."""
     root = tmp_path_factory.mktemp("studies")
     one_cell = synthetic.small_study(
         devices={"cpu": Device(kind="cpu")}, workloads={"mnist_cnn": Workload(batch_size=[1024])},
@@ -35,13 +35,12 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, StudyResults]
 
     results: dict[str, StudyResults] = {}
     for name, study, how in [
-        ("empty", synthetic.small_study(), {"change": lambda run, record: None}),
         ("failed", one_cell, {"change": failing}),
         ("tiny", one_cell, {}),
         ("one", synthetic.full_study(("cpu", "gpu")), {"devices": ["cpu"]}),
         ("three", synthetic.full_study(("cpu", "gpu", "tpu"), epochs=3, repeats=2), {"source": "files"}),
     ]:
-        results[name] = synthetic.Results(*synthetic.write_study(study, root / name, **how))
+        results[name] = synthetic.results(study, root / name, **how)
     return results
 
 
@@ -58,9 +57,9 @@ def drawn() -> Iterator[object]:
 
 
 NOTHING = {  # studies in which a figure has nothing to draw
-    **dict.fromkeys(("speedups", "worth_it"), ("empty", "failed", "tiny", "one")),
-    "roofline": ("empty", "failed", "tiny"),
-    **dict.fromkeys(("training_curves", "cold_start"), ("empty", "failed")),
+    **dict.fromkeys(("speedups", "worth_it"), ("failed", "tiny", "one")),
+    "roofline": ("failed", "tiny"),
+    **dict.fromkeys(("training_curves", "cold_start"), ("failed",)),
     "claims": STUDIES,  # without forecasts
 }
 

@@ -35,13 +35,12 @@ def on_a_cpu(tmp_path_factory: pytest.TempPathFactory) -> StudyResults:
         devices={"cpu": Device(kind="cpu")}, workloads={"mnist_cnn": Workload(batch_size=[1024])},
         measure=Measure(repeats=3), train=Train(epochs=3, repeats=1),
     )  # fmt: skip
-    config, records = synthetic.write_study(study, folder, artefacts=False)
     programs = [
         path
         for size in SIZES
         for path in compiled_for(folder / "compiled", DEVICES, batch_size=size, operations=1e9 * size)
     ]
-    return synthetic.Results(config, records, programs)
+    return synthetic.results(study, folder, programs)
 
 
 @pytest.fixture(autouse=True)
@@ -67,8 +66,8 @@ def is_hollow(line: Line2D) -> bool:
 @pytest.mark.parametrize("name", [*PICTURES, "roofline"])
 def test_nothing_to_draw_leaves_no_png_and_says_why(name: str, tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"of an earlier call")
-    config, records = synthetic.write_study(synthetic.small_study(), tmp_path, change=lambda run, record: None)
-    draw(name, synthetic.Results(config, records), tmp_path / "a.svg", tmp_path / "a.png")
+    nothing = synthetic.results(synthetic.small_study(), tmp_path, change=lambda run, record: None)
+    draw(name, nothing, tmp_path / "a.svg", tmp_path / "a.png")
     assert not (tmp_path / "a.png").exists()
     assert "nothing-to-draw" in (tmp_path / "a.svg").read_text(encoding="utf-8")
 
@@ -102,9 +101,8 @@ def test_worth_it_rings_the_pick_and_joins_the_front(tmp_path: Path) -> None:
     study = synthetic.small_study(
         devices={"cpu": Device(kind="cpu")}, workloads={"weather_gru": Workload(batch_size=[8], sequence_length=[1344])}
     )
-    config, records = synthetic.write_study(study, tmp_path, artefacts=False)
     work = {"workload": "weather_gru", "module": "weather_gru", "batch_size": 8, "sequence_length": 1344}
-    on_a_cpu = synthetic.Results(config, records, compiled_for(tmp_path / "compiled", DEVICES, **work))
+    on_a_cpu = synthetic.results(study, tmp_path, compiled_for(tmp_path / "compiled", DEVICES, **work))
     (panel,) = drawn(draw_worth_it(on_a_cpu)).axes
     (answer,) = on_a_cpu.answers
     rings = [line for line in panel.lines if line.get_markersize() == 11]

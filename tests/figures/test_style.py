@@ -34,8 +34,7 @@ def test_only_the_rule_for_dark_pages_is_added() -> None:
 
 def test_every_text_has_a_colour_that_follows_the_scheme(tmp_path: Path) -> None:
     study = synthetic.full_study(("cpu",), epochs=1, repeats=1)
-    config, paths = synthetic.write_study(study, tmp_path)
-    draw("roofline", synthetic.Results(config, paths), tmp_path / "figure.svg", tmp_path / "figure.png")
+    draw("roofline", synthetic.results(study, tmp_path), tmp_path / "figure.svg", tmp_path / "figure.png")
     texts = re.findall(r"<text [^>]*style=\"([^\"]*)\"", (tmp_path / "figure.svg").read_text(encoding="utf-8"))
     colours = {(re.findall(r"fill: (#\w{6})", text) or ["none"])[0] for text in texts}
     assert colours <= {colour.lower() for colour in style.DARK}

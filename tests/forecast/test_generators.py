@@ -2,17 +2,10 @@
 
 import numpy as np
 import pytest
+from models.test_generators import model
 
 from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast.serving.generators import Generating, capacity
-from whichdevice.models.diffusion import Diffusion, generator
-
-
-def model(name: str) -> Diffusion:
-    """A model that is known."""
-    found = generator(name)
-    assert found is not None
-    return found
 
 
 def test_memory_is_by_part_and_flux_needs_more_than_24_gb() -> None:

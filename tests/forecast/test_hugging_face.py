@@ -38,6 +38,11 @@ def folder(tmp_path):
     return f"hf:{tmp_path}"
 
 
+def request(name, **settings):
+    known = {"device": "H100 SXM", "workload": "w", "module": name, "precision": "bfloat16", "batch_size": 1}
+    return ProgramRequest.model_validate(known | settings)
+
+
 def workload(name, **options):
     return Model.read(name).workload(Options(1, given=options))
 
@@ -45,10 +50,7 @@ def workload(name, **options):
 @pytest.mark.long
 @pytest.mark.parametrize("name", known_models())
 def test_a_step_of_every_model_of_the_table_can_be_traced(name, working_folder):
-    asked = ProgramRequest(
-        device="H100 SXM", workload="w", module=f"hf:{name}", precision="bfloat16", batch_size=1, options={"length": 64}
-    )
-    trace = Traced(asked).trace(1)
+    trace = Traced(request(f"hf:{name}", options={"length": 64})).trace(1)
     head = 1 if configuration(name).task != "SequenceClassification" else 2  # published without one
     assert trace.trained == pytest.approx(known_models()[name].parameters, rel=0.02 * head)
     # Weights, gradients and two moments of two bytes; an index of tokens has no gradients.
@@ -92,9 +94,7 @@ def test_a_large_decoder_is_all_in_bfloat16_as_fine_tuning_tools_hold_it(name, a
 
 def test_a_trace_is_kept_for_other_batches_devices_and_numbers_of_gpus(folder, working_folder, monkeypatch):
     def work(batch, devices):
-        asked = ProgramRequest(
-            device="L4", devices=devices, workload="w", module=folder, precision="bfloat16", batch_size=batch
-        )
+        asked = request(folder, device="L4", devices=devices, batch_size=batch)
         return Traced(asked).record(asked, find_target("L4", devices))[3]
 
     first = work(8, 1)
@@ -106,11 +106,7 @@ def test_a_trace_is_kept_for_other_batches_devices_and_numbers_of_gpus(folder, w
 @pytest.mark.parametrize("method", ["lora", "qlora"])
 @pytest.mark.parametrize("name", ["google-t5/t5-small", "openai/whisper-tiny"])
 def test_models_that_are_no_decoders_take_adapters(name, method, working_folder):
-    asked = ProgramRequest(
-        device="H100 SXM", workload="w", module=f"hf:{name}", precision="bfloat16", batch_size=1,
-        options={"method": method, "layers": 1},
-    )  # fmt: skip
-    trace = Traced(asked).trace(1)
+    trace = Traced(request(f"hf:{name}", options={"method": method, "layers": 1})).trace(1)
     assert 0 < trace.trained < 0.1 * trace.parameters
 
 
@@ -124,11 +120,8 @@ def test_experts_are_in_4_bits_and_no_written_out_ones_wait_for_the_backward_pas
     (tmp_path / "config.json").write_text(json.dumps(EXPERTS))
 
     def traced(method):
-        asked = ProgramRequest(
-            device="H100 SXM", workload="w", module=f"hf:{tmp_path}", precision="bfloat16", batch_size=2,
-            sequence_length=64, options={"method": method, "lora_rank": 2, "lora_layers": "attention"},
-        )  # fmt: skip
-        return Traced(asked).trace(2)
+        options = {"method": method, "lora_rank": 2, "lora_layers": "attention"}
+        return Traced(request(f"hf:{tmp_path}", batch_size=2, sequence_length=64, options=options)).trace(2)
 
     four, sixteen = traced("qlora"), traced("lora")
     experts = 2 * 8 * 3 * 128 * 256
@@ -142,9 +135,7 @@ def test_experts_are_traced_in_every_number_format(precision, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(EXPERTS))
 
     def operations(precision):
-        asked = ProgramRequest(
-            device="T4", workload="w", module=f"hf:{tmp_path}", precision=precision, batch_size=2, sequence_length=64
-        )
+        asked = request(f"hf:{tmp_path}", device="T4", precision=precision, batch_size=2, sequence_length=64)
         return Traced(asked).trace(2).work.operations
 
     assert operations(precision) == pytest.approx(operations("bfloat16"), rel=0.05)
@@ -281,11 +272,8 @@ def test_the_longest_sequence_fits_and_one_longer_by_a_fifth_does_not(tmp_path, 
 
     def facts(length=None, **asked):
         options = {} if length is None else {"length": length}
-        request = ProgramRequest(
-            device="T4", workload="w", module=f"hf:{tmp_path}", precision="bfloat16", batch_size=1, options=options,
-            **asked,
-        )  # fmt: skip
-        return Traced(request).record(request, find_target("T4"))[2]
+        of_words = request(f"hf:{tmp_path}", device="T4", options=options, **asked)
+        return Traced(of_words).record(of_words, find_target("T4"))[2]
 
     longest = facts(longest_sequence=True).longest_sequence
     assert longest > 2_000 and longest % 64 == 0
@@ -296,8 +284,6 @@ def test_the_longest_sequence_fits_and_one_longer_by_a_fifth_does_not(tmp_path, 
 
 @pytest.mark.slow
 def test_a_model_that_takes_few_words_takes_no_more_where_memory_is_left(folder, working_folder):
-    asked = ProgramRequest(
-        device="H100 SXM", workload="w", module=folder, precision="bfloat16", batch_size=4, longest_sequence=True
-    )
+    asked = request(folder, batch_size=4, longest_sequence=True)
     facts = Traced(asked).record(asked, find_target("H100 SXM"))[2]
     assert facts.longest_sequence == SMALL["max_position_embeddings"]

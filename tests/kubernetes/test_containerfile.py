@@ -1,15 +1,16 @@
-"""The image's recipe. There is no container engine where the tests run: what it names is checked, not built."""
+"""The image's recipe, and the profile: no container engine is where the tests run, so what they name is checked."""
 
 import re
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
-APART = ROOT / ".venv/apart"
+APART = ROOT / ".venv/apart/kubernetes"
 RECIPE = (ROOT / "envs/Containerfile").read_text(encoding="utf-8")
 KINDS = ("cpu", "gpu", "torch", "tpu")
 
@@ -39,7 +40,7 @@ def test_everything_that_it_copies_is_there(kind: str) -> None:
 def test_every_kind_named_in_it_has_a_lock_and_the_bucket_s_plugin_with_all_that_it_needs(kind: str) -> None:
     held = locked(kind) | locked("kubernetes")
     assert "snakemake-storage-plugin-gcs" in held
-    for distribution in distributions(path=[str(APART / "kubernetes")]):
+    for distribution in distributions(path=[str(APART)]):
         assert needs(distribution) <= held, distribution.name
 
 
@@ -61,3 +62,11 @@ def test_it_ends_as_a_user_without_rights_whose_folder_the_pods_work_in() -> Non
     users = [rest for word, rest in instructions() if word == "USER"]
     assert users == ["10001"] and words.index("USER") > max(i for i, word in enumerate(words) if word == "RUN")
     assert "chown whichdevice /workdir" in RECIPE
+
+
+@pytest.mark.needs("kubernetes")
+def test_the_profile_names_an_installed_executor_and_storage() -> None:
+    profile = yaml.safe_load((ROOT / "profiles/kubernetes/config.yaml").read_text(encoding="utf-8"))
+    assert (APART / f"snakemake_executor_plugin_{profile['executor']}").is_dir()
+    assert (APART / f"snakemake_storage_plugin_{profile['default-storage-provider']}").is_dir()
+    assert profile["set-resources"]["measure"]["scale"] == 0

@@ -1,9 +1,16 @@
-"""NVML of a host with GPUs, in the place of the Python package."""
+"""NVML of a host with GPUs, in the place of the Python package; and files as the kernel shows them."""
 
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+
+
+def put(path: Path, text: object) -> None:
+    """Write a small file in a folder that may not be there yet."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{text}\n", encoding="utf-8")
 
 
 class FakeNvml(SimpleNamespace):

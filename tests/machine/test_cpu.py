@@ -5,41 +5,15 @@ import os
 from pathlib import Path
 
 import pytest
+from beside import beside
+from machine.conftest import put
 
 from whichdevice.base import cpu
 
-
-def put(path: Path, text: object) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"{text}\n", encoding="utf-8")
+BESIDE = beside(__file__)
 
 
-NEW, OLD = {"proc/self/cgroup": "0::/job"}, {"proc/self/cgroup": "4:memory:/job\n3:cpu,cpuacct:/job\n0::/"}
-CGROUP = "sys/fs/cgroup"
-
-
-def old(mount: str, quota: str) -> dict[str, str]:
-    """A quota of version 1."""
-    files = {"cpu.cfs_quota_us": quota, "cpu.cfs_period_us": "100000"}
-    return {**OLD, **{f"{CGROUP}/{mount}/job/{name}": text for name, text in files.items()}}
-
-
-@pytest.mark.parametrize(
-    ("files", "cores"),
-    [
-        ({}, 16),  # affinity decides
-        ({**NEW, f"{CGROUP}/job/cpu.max": "400000 100000"}, 4),
-        ({**NEW, f"{CGROUP}/job/cpu.max": "250000 100000"}, 2),  # rounds down
-        ({**NEW, f"{CGROUP}/job/cpu.max": "50000 100000"}, 1),  # to at least one
-        ({**NEW, f"{CGROUP}/job/cpu.max": "max 100000"}, 16),
-        ({**NEW, f"{CGROUP}/job/cpu.max": "6400000 100000"}, 16),
-        # In a container the path may be the host's; its quota is at the mount.
-        ({"proc/self/cgroup": "0::/docker/0123abc", f"{CGROUP}/cpu.max": "200000 100000"}, 2),
-        (old("cpu", "350000"), 3),
-        (old("cpu,cpuacct", "350000"), 3),
-        (old("cpu", "-1"), 16),
-    ],
-)
+@pytest.mark.parametrize(("files", "cores"), BESIDE["quotas"])
 def test_a_quota_limits_the_cores(tmp_path: Path, files: dict[str, str], cores: int) -> None:
     for name, text in files.items():
         put(tmp_path / name, text)
@@ -84,22 +58,6 @@ def test_no_room_left_says_so_without_a_word() -> None:
     assert cpu.is_full("the process ended without a result (exit code 1); see its log", nothing_is_free)
 
 
-X86 = """processor	: 0
-model name	: Intel(R) Xeon(R)   Platinum 8481C CPU @ 2.70GHz
-flags		: fpu sse2 avx avx2 fma avx512f avx512_bf16 amx_bf16 amx_tile rdpid
-
-processor	: 1
-model name	: another
-flags		: fpu
-"""
-ARM = """processor	: 0
-BogoMIPS	: 50.00
-Features	: fp asimd sve bf16 i8mm
-CPU implementer	: 0x41
-CPU part	: 0xd40
-"""
-
-
 def cpuinfo(folder: Path, text: str) -> Path:
     path = folder / "cpuinfo"
     path.write_text(text, encoding="utf-8")
@@ -107,7 +65,7 @@ def cpuinfo(folder: Path, text: str) -> Path:
 
 
 def test_the_first_processor_of_x86(tmp_path: Path) -> None:
-    path = cpuinfo(tmp_path, X86)
+    path = cpuinfo(tmp_path, BESIDE["x86"])
     assert cpu.cpu_model(path) == "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz"
     assert cpu.instruction_sets(path) == ["avx", "avx2", "fma", "avx512f", "avx512_bf16", "amx_tile", "amx_bf16"]
 
@@ -122,7 +80,7 @@ def program(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str)
 @pytest.mark.needs("linux")
 def test_arm_takes_its_name_from_lscpu(tmp_path, monkeypatch) -> None:
     program(tmp_path, monkeypatch, "lscpu", "Vendor ID:   ARM\nModel name:   Neoverse-V1")
-    path = cpuinfo(tmp_path, ARM)
+    path = cpuinfo(tmp_path, BESIDE["arm"])
     assert cpu.cpu_model(path) == "Neoverse-V1"
     assert cpu.instruction_sets(path) == ["asimd", "sve", "i8mm", "bf16"]
 
@@ -148,9 +106,8 @@ def host(tmp_path: Path) -> Path:
 
 def place(root: Path, folder: str, **files: object) -> None:
     """Small files as the kernel shows them."""
-    (root / folder).mkdir(parents=True)
     for name, text in files.items():
-        (root / folder / name).write_text(f"{text}\n", encoding="ascii")
+        put(root / folder / name, text)
 
 
 @pytest.mark.needs("linux")

@@ -8,16 +8,12 @@ from types import SimpleNamespace
 import numpy as np
 import psutil
 import pytest
+from machine.conftest import put
 
 from whichdevice.base import memory
 
 MIB = 2**20
 CGROUP = "sys/fs/cgroup"
-
-
-def put(path: Path, text: object) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"{text}\n", encoding="utf-8")
 
 
 @pytest.fixture(autouse=True)

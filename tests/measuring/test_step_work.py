@@ -1,6 +1,7 @@
 """What a record says of its step's operations and bytes: those of the forecasts' count."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,17 +17,18 @@ FILES = yaml.safe_load((Path(__file__).parents[1] / "models/native_models.yaml")
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[ProgramRequest]:
-    """Requests for counts; each is answered by 1000 operations for each example, and 8 bytes for each."""
-    found: list[ProgramRequest] = []
+def played(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Requests for counts; each is answered by 1000 operations and 8 bytes for each example, or fails for a reason."""
+    played = SimpleNamespace(asked=[], changes={}, reason=None)
 
     def count(requests: list[ProgramRequest], **_: Any) -> list[CompiledRecord]:
-        found.extend(requests)
-        return [record(request) for request in requests]
+        played.asked += requests
+        if played.reason:
+            return [CompiledRecord(asked=requests[0], status="failed", reason=played.reason, code_hash="")]
+        return [record(request, **played.changes) for request in requests]
 
-    monkeypatch.setattr(counted, "known_record", lambda _: None)
     monkeypatch.setattr(counted, "count_steps", count)
-    return found
+    return played
 
 
 def record(request: ProgramRequest, **changes: Any) -> CompiledRecord:
@@ -37,15 +39,15 @@ def record(request: ProgramRequest, **changes: Any) -> CompiledRecord:
     return CompiledRecord(asked=request, status="ok", code_hash="", facts=facts, work=work)
 
 
-def test_replicas_share_the_batch_and_each_does_its_part(asked: list[ProgramRequest]) -> None:
+def test_replicas_share_the_batch_and_each_does_its_part(played: SimpleNamespace) -> None:
     work = step_work(request_for(batch_size=16, replicas=4))
     assert (work.operations, work.nbytes, work.between, work.counted) == (16_000.0, 128.0, 1024.0, WHOLE_COUNT)
-    assert [(one.batch_size, one.devices, one.mode) for one in asked] == [(4, 1, "train")]
+    assert [(one.batch_size, one.devices, one.mode) for one in played.asked] == [(4, 1, "train")]
 
 
-def test_a_decoding_step_is_what_generation_times_and_the_prompt_needs_more_memory(asked: list[ProgramRequest]) -> None:
+def test_a_decoding_step_is_what_generation_times_and_the_prompt_needs_more_memory(played: SimpleNamespace) -> None:
     work = step_work(request_for(mode="generate", batch_size=2))
-    assert [one.mode for one in asked] == ["prefill", "decode"]
+    assert [one.mode for one in played.asked] == ["prefill", "decode"]
     assert (work.operations, work.between) == (2000.0, 256.0)
 
 
@@ -57,18 +59,15 @@ def test_a_decoding_step_is_what_generation_times_and_the_prompt_needs_more_memo
         ({"items": []}, None, "unknown: no product was found"),
     ],
 )
-def test_what_was_not_counted_is_said(monkeypatch, changes, operations, said) -> None:
-    monkeypatch.setattr(counted, "known_record", lambda request: record(request, **changes))
+def test_what_was_not_counted_is_said(played, changes, operations, said) -> None:
+    played.changes = changes
     work = step_work(request_for(batch_size=1))
     assert (work.operations, work.counted) == (operations, said)
 
 
-def test_a_step_that_cannot_be_counted_is_unknown_and_not_0(monkeypatch: pytest.MonkeyPatch, asked: Any) -> None:
-    def fails(requests: list[ProgramRequest], **_: Any) -> list[CompiledRecord]:
-        return [CompiledRecord(asked=requests[0], status="failed", reason="no such luck", code_hash="")]
-
-    monkeypatch.setattr(counted, "count_steps", fails)
-    work = step_work(request_for())
+def test_a_step_that_cannot_be_counted_is_unknown_and_not_0(played: SimpleNamespace) -> None:
+    played.reason = "no such luck"
+    work = step_work(request_for(batch_size=3))
     assert (work.operations, work.counted) == (None, "unknown: no such luck")
 
 

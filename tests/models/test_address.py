@@ -5,10 +5,12 @@ import sys
 import pytest
 from beside import beside
 
+from whichdevice.apps.questions.question import config_name
 from whichdevice.base.errors import StudyError
 from whichdevice.models.address import read_address
 from whichdevice.models.loading import Model
 from whichdevice.models.workloads.base import Options
+from whichdevice.study.config.load import load_study
 
 BESIDE = beside(__file__)
 
@@ -102,3 +104,11 @@ def test_a_folder_with_a_config_of_hugging_face_is_its_model(working_folder, tex
     (working_folder / "mine" / "config.json").write_text("{}")
     found = read_address(text)
     assert (found.kind, found.name, found.path.name) == ("hub", "mine", "config.json")
+
+
+@pytest.mark.parametrize(("file", "name"), BESIDE["a config takes the name of any file"])
+def test_a_config_takes_the_name_of_any_file(working_folder, file, name):
+    (working_folder / file).parent.mkdir(exist_ok=True)
+    (working_folder / file).touch()
+    assert config_name(Model.read(file)) == name
+    assert list(load_study({"workloads": {name: {"module": file}}}, "a config").workloads) == [name]

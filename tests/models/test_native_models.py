@@ -32,20 +32,7 @@ def made(folder: Path, text: str, batch: int = 4):
     return Model.read(file_of(folder, text)).workload(Options(batch))
 
 
-@pytest.mark.parametrize(
-    ("text", "framework"),
-    [
-        ("import torch\n", "torch"),
-        ("def model():\n    from transformers import BertModel\n", "torch"),
-        ("from jax import numpy\n", "jax"),
-        ("import flax.nnx\nimport optax\n", "jax"),
-        ("import keras\nimport torch\n", "keras"),
-        ("import numpy\n", "keras"),
-        ("import tensorflow as tf\nfrom transformers import AutoTokenizer\ntf.keras.Sequential()\n", "keras"),
-        ("import tensorflow as tf\nimport torch\ntf.keras.datasets.mnist.load_data()\n", "torch"),
-        ("from mine import Net\nFRAMEWORK = 'torch'\n", "torch"),
-    ],
-)
+@pytest.mark.parametrize(("text", "framework"), TEXT["frameworks"])
 def test_imports_or_a_constant_say_which_framework_a_file_is_of(tmp_path, text, framework):
     assert Model.read(file_of(tmp_path, f"{text}\ndef model():\n    pass\n")).framework == framework
     assert "mine" not in sys.modules  # nothing of it ran
@@ -54,24 +41,16 @@ def test_imports_or_a_constant_say_which_framework_a_file_is_of(tmp_path, text, 
 @pytest.mark.parametrize(
     ("imported", "framework", "backend"),
     [
-        ("transformers", "torch", "torch"), ("flax", "jax", "jax"), ("keras", "keras", "tensorflow"),
-        ("keras\nimport jax", "keras", "jax"),
+        pytest.param("transformers", "torch", "torch", marks=needs_torch),
+        *[("flax", "jax", "jax"), ("keras", "keras", "tensorflow"), ("keras\nimport jax", "keras", "jax")],
     ],
-)  # fmt: skip
-def test_a_file_is_measured_on_its_framework(tmp_path, monkeypatch, imported, framework, backend):
-    monkeypatch.setattr("whichdevice.apps.questions.question.find_spec", lambda package: package)
+)
+def test_a_file_is_measured_on_its_framework(tmp_path, imported, framework, backend):
     model = Model.read(file_of(tmp_path, f"import {imported}\n\ndef model():\n    pass\n"))
     assert (model.framework, first_backend(model)) == (framework, backend)
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("import torch\n", "it defines no function model(options) that returns a PyTorch model"),
-        ("FRAMEWORK = 'mxnet'\ndef model():\n    pass\n", "FRAMEWORK must be one of keras, torch, jax (line 1)"),
-        ("import jax\ndef model():\n    pass\n", "it needs INPUT and TARGET, or a function data()"),
-    ],
-)
+@pytest.mark.parametrize(("text", "line"), TEXT["refused before an import"])
 def test_what_constants_show_is_refused_before_anything_is_imported(tmp_path, text, line):
     with pytest.raises(StudyError, match=r"mine\.py") as caught:
         made(tmp_path, text).splits({})
@@ -98,24 +77,7 @@ def test_nested_inputs_are_generated_by_path_and_come_back_nested(tmp_path):
 
 @needs_torch
 def test_a_loaders_first_examples_are_enough_to_train_and_to_validate(tmp_path):
-    path = tmp_path / "net.py"
-    path.write_text(
-        """
-import torch
-from torch.utils.data import DataLoader, TensorDataset
-
-LOSS, OPTIMIZER = "mean_squared_error", "AdamW"
-
-
-def model():
-    return torch.nn.Linear(6, 1)
-
-
-def data():
-    return DataLoader(TensorDataset(torch.zeros(640, 6), torch.zeros(640, 1)), batch_size=4)
-"""
-    )
-    workload = Model.read(str(path)).workload(Options(batch_size=4))
+    workload = made(tmp_path, TEXT["loader"])
     assert {name: array.shape for name, array in workload.few().items()} == {"inputs": (2, 6), "targets": (2, 1)}
     assert workload.has_pipeline
 
@@ -139,17 +101,7 @@ def test_a_module_with_a_loss_of_its_own_is_given_its_targets_by_name(tmp_path):
 
 
 @needs_torch
-@pytest.mark.parametrize(
-    ("old", "new", "line"),
-    [
-        ("return Net()", "return 3", "model() returns a int; a torch.nn.Module is needed"),
-        ("nn.Linear(4, 10)", "nn.Linear(5, 10)", "mine.py: the first training step fails: RuntimeError: "),
-        ('"cross_entropy"', '"categorical"', "LOSS 'categorical' is not in torch.nn.functional, e.g. cross_entropy"),
-        ('LOSS = "cross_entropy"', "", "the model's forward takes no `labels`; add LOSS"),
-        ('"SGD"', '"Adamw"', "OPTIMIZER 'Adamw' is not in torch.optim, e.g. AdamW"),
-        ('"SGD"', '"LBFGS"', "LBFGS evaluates the loss many times a step"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "line"), TEXT["mistakes in a file of PyTorch"])
 def test_a_mistake_in_a_file_of_pytorch_is_one_line(tmp_path, old, new, line):
     workload = made(tmp_path, TEXT["torch"].replace(old, new))
     with pytest.raises(StudyError) as caught:
@@ -191,9 +143,7 @@ def test_mistakes_in_a_jax_function_are_one_line(tmp_path):
 @pytest.mark.slow
 def test_a_pytorch_model_hides_no_layers_of_another_number_format(tmp_path):
     """A run of it failed here: its record was looked through for layers of Keras."""
-    path = tmp_path / "net.py"
-    path.write_text(TEXT["torch"], encoding="utf-8")
-    model = Model.read(str(path)).workload(Options(batch_size=2, precision="float32")).model()
+    model = made(tmp_path, TEXT["torch"], batch=2).model()
     assert own_formats(model, "float32") is None
 
 

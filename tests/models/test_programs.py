@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import yaml
+from beside import beside
 
 from whichdevice.base.errors import StudyError
 from whichdevice.forecast.count.kept import StepCount
@@ -15,6 +16,7 @@ from whichdevice.models.script.look import is_script, known, probe, recording, s
 from whichdevice.models.script.programs import rows_of
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
+BESIDE = beside(__file__)
 EXPECTED = yaml.safe_load((SCRIPTS / "expected.yaml").read_text(encoding="utf-8"))
 
 
@@ -50,27 +52,12 @@ def test_a_script_shows_its_training_and_its_step(name: str) -> None:
     assert operations == pytest.approx(expected.get("operations", operations), rel=0.02)
 
 
-REFUSED = {
-    "import keras\nmodel = keras.Sequential([keras.layers.Dense(1)])\nmodel.fit([[1.0]], [1.0])": "call `compile",
-    "import keras\nmodel = keras.Sequential([keras.layers.Dense(1)])\nmodel.compile('sgd', 'mse')\n"
-    "model.fit([[1.0]], [[1.0]], epochs=5, initial_epoch=10)": r"line 4: fit\(epochs=5, initial_epoch=10\) trains no",
-    "import keras\nif False:\n    keras.Model().fit()": r"nothing called fit \(Keras\): give its arguments",
-    "import jax\nif False:\n    jax.grad(abs)": "nothing took a gradient by jax.grad .*: give its arguments after --",
-    "import jax\nw = jax.numpy.ones(3)\nstep = jax.jit(jax.grad(lambda w: (w * w).sum()))\nw -= step(w)\nw.absent": (
-        r"AttributeError: .*absent.* \(line 5\)"
-    ),
-    "import tensorflow.compat.v1 as tf\nwith tf.Session() as session:\n    session.run(None)\n": (
-        "line 2: it trains in a session of TensorFlow 1, whose graph"
-    ),
-}
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("text", REFUSED)
-def test_what_does_not_train_or_fails_is_refused_in_one_line(text: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("text", "why"), BESIDE["refused"])
+def test_what_does_not_train_or_fails_is_refused_in_one_line(text: str, why: str, tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_text(text)
-    with pytest.raises(StudyError, match=REFUSED[text]) as refused:
+    with pytest.raises(StudyError, match=why) as refused:
         probe(read_address(str(path)))
     assert str(refused.value).startswith("train.py") and "\n" not in str(refused.value)
 
@@ -84,22 +71,8 @@ def test_an_error_after_a_period_leaves_the_answer(tmp_path: Path) -> None:
     assert (found.examples, found.unit, found.line) == (2, "step", 5)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "named", "rows"),
-    [
-        ([[(64, 28, 28, 1)], [(64,)]], (), 64),
-        ([[(64, 8), (64, 2)], [(32,), (16,), (16,)]], (), 64),  # of averages that a model keeps
-        ([[(128, 32), (128, 32)]], (), 128),
-        ([[(128, 32), (128, 32)]], (32, 1000), 32),  # time steps come first
-        ([[(64, 32)], [(64,)]], (32,), 64),  # a batch of an evaluation is as large as an image is wide
-        ([[(121, 2), (210, 2), (210,), (2,)]], (), None),  # of a graph
-        ([[(60_000, 784)]], (32,), 60_000),
-        ([], (32,), None),
-    ],
-)
-def test_the_examples_of_a_batch_are_a_length_that_its_arrays_share(
-    arguments: Any, named: tuple[int, ...], rows: int | None
-) -> None:
+@pytest.mark.parametrize(("arguments", "named", "rows"), BESIDE["rows of a batch"])
+def test_the_examples_of_a_batch_are_a_length_that_its_arrays_share(arguments, named, rows) -> None:
     assert rows_of(arguments, named) == rows
 
 

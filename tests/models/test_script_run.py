@@ -6,66 +6,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from beside import beside
 from needs import require
 
 from whichdevice.base.errors import StudyError
 from whichdevice.models.address import read_address
 from whichdevice.models.script.look import is_script, probe
-from whichdevice.models.script.run import is_own, with_nvidia_smi
+from whichdevice.models.script.run import ScriptRun, is_own, with_nvidia_smi
 
-ENGINES = {
-    "torch": """
-import torch
-def train(epochs):
-    net = torch.nn.Linear(8, 2)
-    optimizer = torch.optim.SGD(net.parameters(), 0.1)
-    for epoch in range(epochs):
-        for start in range(0, 640, 64):
-            net(torch.zeros(64, 8)).sum().backward()
-            optimizer.step()
-            open("trained", "w").close()
-""",
-    "jax": """
-import jax
-step = jax.jit(lambda w, x: w - jax.grad(lambda w: (x @ w).sum())(w))
-def train(epochs):
-    w = jax.numpy.ones((8, 2))
-    for epoch in range(epochs):
-        for start in range(0, 640, 64):
-            w = step(w, jax.numpy.ones((64, 8)))
-            open("trained", "w").close()
-""",
-    "keras": """
-import keras, numpy as np
-def train(epochs):
-    model = keras.Sequential([keras.layers.Dense(2)])
-    model.compile("sgd", "mse")
-    model.fit(np.zeros((640, 8)), np.zeros((640, 2)), batch_size=64, epochs=epochs)
-    open("trained", "w").close()
-""",
-}
-ENTRY = """
-import atexit
-from {module} import train
-
-@atexit.register
-def save():
-    open("saved_at_exit", "w").close()
-
-class Kept:
-    def __enter__(self):
-        pass
-    def __exit__(self, *error):
-        open("saved_by_context", "w").close()
-
-try:
-    with Kept():
-        train(3)
-except BaseException:
-    open("saved_by_except", "w").close()
-finally:
-    open("saved_finally", "w").close()
-"""
+BESIDE = beside(__file__)
+ENGINES = BESIDE["engines"]
 
 
 @pytest.fixture(autouse=True)
@@ -83,7 +33,7 @@ def test_an_entry_that_imports_only_its_own_engine_is_stopped_and_writes_nothing
     if framework == "torch":
         require(framework)
     Path("engine.py").write_text(ENGINES[framework])
-    Path("train.py").write_text(ENTRY.format(module="engine"))
+    Path("train.py").write_text(BESIDE["entry"].format(module="engine"))
     address = read_address("train.py")
     assert is_script(Path("train.py"))
     found = probe(address)
@@ -103,20 +53,20 @@ def test_a_library_that_trains_is_stopped_too(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("import subprocess, sys\nsubprocess.run([sys.executable, 'engine.py'])\nx.fit()", "line 2: it starts engine"),
-        ("import os\nos.system('torchrun engine.py')\nx.fit()", "line 2: it starts engine.py"),
-        ("print()\nif False:\n    x.fit()", "ended, and nothing imported Keras, PyTorch or JAX: give its arguments"),
-    ],
-)
+@pytest.mark.parametrize(("text", "why"), BESIDE["not run"])
 def test_what_cannot_be_watched_is_not_run(text: str, why: str) -> None:
     Path("engine.py").write_text("open('trained', 'w').close()")
     Path("train.py").write_text(text)
     with pytest.raises(StudyError, match=why):
         probe(read_address("train.py"))
     assert not Path("trained").exists()
+
+
+def test_a_script_that_its_arguments_stop_runs_no_block_of_its_end() -> None:
+    Path("train.py").write_text(BESIDE["stopped by its arguments"])
+    with pytest.raises(StudyError, match=r"train.py: ended before .* arguments are required: data"):
+        ScriptRun(Path("train.py")).result([])
+    assert [path.name for path in Path().iterdir()] == ["train.py"]
 
 
 def test_a_script_that_is_killed_says_by_what(tmp_path: Path) -> None:

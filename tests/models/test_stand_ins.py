@@ -13,10 +13,15 @@ from whichdevice.models.script.stand_ins import LOGGING, StandIns
 ABSENT = next(name for name in sorted(LOGGING) if find_spec(name) is None)
 
 
+def stand_ins(folder: Path, text: str) -> StandIns:
+    """What stands for packages while a script of this text runs."""
+    path = folder / "train.py"
+    path.write_text(text)
+    return StandIns([path], lambda _: {})
+
+
 def test_a_package_that_logs_is_silent_while_its_script_runs(tmp_path):
-    path = tmp_path / "train.py"
-    path.write_text(f"import {ABSENT}")
-    with StandIns([path], lambda _: {}):
+    with stand_ins(tmp_path, f"import {ABSENT}"):
         package = importlib.import_module(ABSENT)
         with package.init(project="none") as run:
             run.log({"loss": 1.0})
@@ -29,16 +34,12 @@ def test_a_package_that_sends_logs_is_silent_where_it_is_installed_too(tmp_path,
     (tmp_path / "swanlab").mkdir()
     (tmp_path / "swanlab" / "__init__.py").write_text("raise SystemExit('log in')")
     monkeypatch.syspath_prepend(tmp_path)
-    path = tmp_path / "train.py"
-    path.write_text("import swanlab")
-    with StandIns([path], lambda _: {}):
+    with stand_ins(tmp_path, "import swanlab"):
         assert importlib.import_module("swanlab").init(project="none") is not None
 
 
 def test_settings_that_a_run_is_given_are_read_again(tmp_path):
-    path = tmp_path / "train.py"
-    path.write_text(f"import {ABSENT}")
-    with StandIns([path], lambda _: {}):
+    with stand_ins(tmp_path, f"import {ABSENT}"):
         package = importlib.import_module(ABSENT)
         run = package.init(config={"lr": 0.1})
         package.config.update({"depth": 3})
@@ -47,16 +48,12 @@ def test_settings_that_a_run_is_given_are_read_again(tmp_path):
 
 
 def test_what_a_library_is_asked_to_log_with_is_silent_too(tmp_path):
-    path = tmp_path / "train.py"
-    path.write_text(f"settings = dict(report_to='{ABSENT}')")
-    with StandIns([path], lambda _: {}):
+    with stand_ins(tmp_path, f"settings = dict(report_to='{ABSENT}')"):
         assert find_spec(ABSENT) is not None
 
 
 def test_nothing_stands_for_a_package_that_no_file_imports(tmp_path):
-    path = tmp_path / "train.py"
-    path.write_text("import json")
-    with StandIns([path], lambda _: {}):
+    with stand_ins(tmp_path, "import json"):
         assert find_spec(ABSENT) is None
 
 
@@ -73,7 +70,4 @@ def test_a_script_is_of_the_framework_that_its_library_needs(tmp_path):
 @pytest.mark.parametrize(("line", "there"), [("import torch", True), ("import torch, tensorflow", False)])
 def test_tensorboard_leaves_tensorflow_alone_unless_the_script_imports_it(tmp_path, line, there):
     """TensorBoard asks for a module of this name before it imports TensorFlow, which takes seconds."""
-    path = tmp_path / "train.py"
-    path.write_text(line, encoding="utf-8")
-    stand_ins = StandIns([path], lambda _: {})
-    assert (stand_ins.find_spec("tensorboard.compat.notf") is not None) == there
+    assert (stand_ins(tmp_path, line).find_spec("tensorboard.compat.notf") is not None) == there

@@ -1,11 +1,11 @@
 """What is not installed is named with one command before anything runs."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from whichdevice.__main__ import main
-from whichdevice.apps.commands import study
 from whichdevice.apps.questions import requirements
 from whichdevice.base.errors import StudyError
 from whichdevice.models.address import read_address
@@ -61,6 +61,6 @@ def test_requirements_named_here_are_those_of_the_environments(project_root):
 
 
 def test_a_study_says_what_installs_it(monkeypatch, capsys):
-    monkeypatch.setattr(study, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "snakemake", None)
     assert main(["study"]) == 2
     assert "pip install '.[study]'" in capsys.readouterr().err

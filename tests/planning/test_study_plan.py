@@ -1,6 +1,7 @@
 """What a call of the workflow brings about, without Snakemake: its runs, and what is left out."""
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from planning.planned import RUNS, end
 from whichdevice.base.errors import StudyError
 from whichdevice.study.planning import study_plan
 from whichdevice.study.planning.progress import closing_lines
+from whichdevice.study.planning.sources import require_writable
 from whichdevice.study.records.store import write_record
 from whichdevice.study.request import planned_record
 
@@ -111,7 +113,7 @@ def test_only_the_datasets_of_wanted_runs_are_prepared(plan):
 @pytest.fixture
 def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """An environment that lacks PyTorch, whatever this one has."""
-    monkeypatch.setattr("whichdevice.study.planning.sources.find_spec", lambda name: None if name == "torch" else name)
+    monkeypatch.setitem(sys.modules, "torch", None)
 
 
 def test_runs_of_a_backend_that_is_not_installed_are_left_out_and_told(plan, without_torch):
@@ -146,6 +148,11 @@ def test_a_batch_that_replicas_of_an_absent_device_cannot_share_makes_no_cell_th
     assert plan().notes() == []
     with pytest.raises(StudyError, match=r"8 replicas of device tpu; take a multiple of 8$"):
         plan(workloads={"mnist_cnn": {"batch_size": [1], "device": ["tpu"]}})
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match=f"cannot write to {tmp_path}/gone, where results/"):
+        require_writable(tmp_path / "gone")
 
 
 def test_a_gpu_is_not_measured_from_an_environment_made_without_cuda(plan, working_folder):

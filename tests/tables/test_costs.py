@@ -101,8 +101,7 @@ def test_the_tables_take_prices_from_the_sheet_that_the_config_names(tmp_path: P
     mine.write_text(f"{header}\nOurs,rack,T4,4,cellar,on_demand,8,,,2026-11-24,own list\n", encoding="utf-8")
     study = study_of(gpu=Device(kind="gpu", hardware="T4"))
     study.prices = str(mine)
-    config, records = synthetic.write_study(study, tmp_path / "study", artefacts=False)
-    row = synthetic.Results(config, records).costs.iloc[0]
+    row = synthetic.results(study, tmp_path / "study").costs.iloc[0]
     assert row["usd_per_hour"] == 2
     assert row["price"] == "sheet: T4, 1 × 2 USD (Ours rack, cellar, 2026-11-24; own list)"
 
@@ -117,7 +116,7 @@ def test_ask_reads_of_records_what_the_tables_of_a_study_say(tmp_path: Path) -> 
         records.setdefault(run.cell.path, []).append(record)
         return record
 
-    results = synthetic.Results(*synthetic.write_study(study, tmp_path, change=keep, artefacts=False))
+    results = synthetic.results(study, tmp_path, change=keep)
     of_study = priced_cells(results.summary, results.costs)
     assert len(of_study) == len(records) > 3
     for cell in of_study:

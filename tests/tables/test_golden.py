@@ -68,7 +68,7 @@ synthetic_study = study()
 
 def made(folder: Path) -> dict[str, pd.DataFrame]:
     """The tables by name."""
-    found = synthetic.Results(*synthetic.write_study(synthetic_study, folder, artefacts=False, change=change))
+    found = synthetic.results(synthetic_study, folder, change=change)
     return {name: getattr(found, name).drop(columns=LEFT_OUT, errors="ignore") for name in NAMES}
 
 

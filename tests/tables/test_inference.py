@@ -1,4 +1,4 @@
-"""Predictions in table `summary` and in the report; training and inference are never compared."""
+"""Predictions and generated tokens in the report; training and inference are never compared."""
 
 from pathlib import Path
 
@@ -12,16 +12,18 @@ from whichdevice.study.results import StudyResults
 from whichdevice.study.tables.comparisons import BEST, DEVICE
 
 PREDICT = Workload(module="mnist_cnn", mode="predict", batch_size=[1, 1024], backend=["tensorflow", "jax"])
+GENERATE = Workload(
+    module="shakespeare_lstm", mode="generate", batch_size=[1, 32], backend="jax", sequence_length=[100], device=["cpu"]
+)
 
 
-def studied(folder: Path, project_root: Path, change=lambda run, record: record, **workloads: Workload) -> StudyResults:
+def studied(folder: Path, change=lambda run, record: record, **workloads: Workload) -> StudyResults:
     """A CPU and a GPU that train and predict."""
     study = synthetic.small_study(
         devices={"cpu": Device(kind="cpu"), "gpu": Device(kind="gpu", usd_per_hour=1.0)},
         workloads={"mnist_cnn": Workload(batch_size=[1, 1024]), **workloads},
     )
-    config, records = synthetic.write_study(study, folder, change=change, artefacts=False)
-    return synthetic.Results(config, records)
+    return synthetic.results(study, folder, change=change)
 
 
 def inference(study: StudyResults) -> pd.DataFrame:
@@ -29,17 +31,17 @@ def inference(study: StudyResults) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory, project_root) -> StudyResults:
-    return studied(tmp_path_factory.mktemp("predicted"), project_root, predicted=PREDICT)
+def study(tmp_path_factory) -> StudyResults:
+    return studied(tmp_path_factory.mktemp("predicted"), predicted=PREDICT, generated=GENERATE)
 
 
-def test_a_record_of_training_is_not_compared_with_one_of_inference_under_the_same_name(tmp_path, project_root):
+def test_a_record_of_training_is_not_compared_with_one_of_inference_under_the_same_name(tmp_path):
     def trained_on_the_gpu(run, record):
         if run.cell.workload == "predicted" and run.cell.device == "gpu":
             record.asked = record.asked.model_copy(update={"mode": "train"})
         return record
 
-    study = studied(tmp_path, project_root, trained_on_the_gpu, predicted=PREDICT)
+    study = studied(tmp_path, trained_on_the_gpu, predicted=PREDICT)
     pairs = study.comparisons[study.comparisons["workload"] == "predicted"]
     assert len(pairs) and not set(pairs["axis"]) & {DEVICE, BEST}
     assert set(inference(study)["device"]) == {"cpu"}
@@ -49,3 +51,9 @@ def test_the_report_shows_latencies_of_predictions_alone(study):
     rows = [row for row in cell_table(study)["rows"] if row.get("latency_p50") is not None]
     assert len(rows) == 8 and {row["workload"] for row in rows} == {"predicted"}
     assert all(row["latency_p99"] is not None for row in rows)
+
+
+def test_the_report_shows_prompts_and_tokens(study):
+    rows = [row for row in cell_table(study)["rows"] if row.get("prefill_time") is not None]
+    assert [row["batch_size"].text for row in rows] == ["1", "32"]
+    assert all(row["prefill_time"].value.value != row["step_time"].value.value for row in rows)

@@ -119,8 +119,7 @@ def test_two_threads_of_one_core_are_one_core_of_the_sheet(threads, physical, co
         seen = {"threads": threads, "physical_cores": physical}
         return exact(run, record.model_copy(update={"machine": record.machine.model_copy(update=seen)}))
 
-    config, paths = synthetic.write_study(study, tmp_path, artefacts=False, change=change)
-    found = synthetic.Results(config, paths).limits["sheet_tflops"].iloc[0]
+    found = synthetic.results(study, tmp_path, change=change).limits["sheet_tflops"].iloc[0]
     assert found == pytest.approx(5.018 * cores / 64, rel=1e-5) if cores else pd.isna(found)
 
 

@@ -22,11 +22,6 @@ from whichdevice.study.tables.runs import configured_runs
 PUBLISHED = Path(__file__).parents[2] / "config" / "published.csv"
 
 
-def results(study: Study, folder: Path, **how: object) -> synthetic.Results:
-    """Write a study; its tables."""
-    return synthetic.Results(*synthetic.write_study(study, folder, artefacts=False, **how))
-
-
 def test_a_row_for_every_configured_run_whatever_became_of_it(tmp_path: Path) -> None:
     study = synthetic.small_study()
 
@@ -35,7 +30,7 @@ def test_a_row_for_every_configured_run_whatever_became_of_it(tmp_path: Path) ->
             return synthetic.failed_record(study, run, reason="killed by signal 9")
         return record
 
-    runs = results(study, tmp_path, devices=["cpu"], change=change).runs
+    runs = synthetic.results(study, tmp_path, devices=["cpu"], change=change).runs
     assert runs["run"].tolist() == [run.path for run in configured_runs(study)]
     assert runs["status"].tolist() == [
         "ok",
@@ -72,7 +67,7 @@ def test_a_control_character_in_a_reason_ends_no_row(tmp_path: Path) -> None:
         machine = record.machine.model_copy(update={"cpu": f"a{odd}cpu"})
         return record.model_copy(update={"status": "failed", "reason": f"first{odd}second", "machine": machine})
 
-    runs = results(study, tmp_path, change=change).runs
+    runs = synthetic.results(study, tmp_path, change=change).runs
     assert runs["run"].tolist() == [run.path for run in configured_runs(study)]
     assert set(runs["reason"]) == {"first second"} and set(runs["cpu"]) == {"a cpu"}
 

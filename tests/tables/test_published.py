@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import synthetic
+from beside import beside
 
 from whichdevice.base.errors import StudyError
 from whichdevice.base.files import WORKFLOW
@@ -36,20 +37,8 @@ CLAIMS = read_published(PUBLISHED)
 PAGE = WORKFLOW / "docs/results/tables/published.csv"
 SETTINGS = ("batch_size", "sequence_length", "precision")
 STEP = 0.02  # seconds of every step that is forecast below
-EPOCH: dict[str, Any] = {
-    "source": "somebody", "date": "2018", "device": "TPU v2-8", "device_class": "tpu", "workload": "mnist_cnn",
-    "batch_size": 512, "metric": "epoch_time", "value": 3.0, "unit": "s", "hardware": "TPU v2", "caveat": "",
-}  # fmt: skip
-RNN = EPOCH | {
-    "workload": "weather_gru", "batch_size": 256, "steps_per_epoch": 10, "sequence_length": 1344, "epochs": 10,
-}  # fmt: skip
-K80 = {"device": "Colab GPU (K80)", "device_class": "gpu", "hardware": "K80 (one GK210)"}
-PRODUCT = EPOCH | {
-    "workload": "matmul", "batch_size": 4096, "metric": "throughput", "unit": "TFLOP/s", "value": 150.0,
-}  # fmt: skip
-QUALITY = EPOCH | {
-    "metric": "validation_accuracy", "unit": "fraction", "value": 0.99, "batch_size": 256, "epochs": 3,
-}  # fmt: skip
+BESIDE = beside(__file__)
+EPOCH, RNN, PRODUCT, QUALITY = (BESIDE[name] for name in ("epoch", "rnn", "product", "quality"))
 
 
 def forecasts() -> list[Forecast]:
@@ -100,16 +89,7 @@ def test_each_measurement_on_a_tpu_or_k80_of_known_size_has_a_forecast_a_ratio_a
         }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("figure", "steps"),
-    [
-        (EPOCH, 118),  # of 60,000 images
-        (EPOCH | {"metric": "step_time"}, 1),
-        (EPOCH | {"metric": "total_time", "epochs": 20}, 20 * 118),
-        (RNN, 10),
-        (RNN | {"metric": "wall_time"}, 100),
-    ],
-)
+@pytest.mark.parametrize(("figure", "steps"), BESIDE["steps"])
 def test_a_time_is_of_as_many_steps(figure: dict[str, Any], steps: int) -> None:
     rows = rows_of(figure)
     assert list(rows["device"]) == ["4 × TPU v2", *TODAY]
@@ -125,38 +105,12 @@ def test_a_speed_is_of_a_product_on_every_core_without_the_host() -> None:
     assert (row["precision"], row["batch_size"]) == ("bfloat16", 4096)
 
 
-@pytest.mark.parametrize(
-    ("change", "cause"),
-    [
-        ({}, "fed over a network"),
-        ({"metric": "first_epoch_time"}, "first epoch with compilation, fed over a network"),
-        (K80, None),
-        (RNN | K80, "recurrent layers without cuDNN, before TensorFlow 2.0"),
-        (RNN | K80 | {"date": "2020"}, None),
-        (K80 | {"hardware": ""}, "no name of the GPU published"),
-        ({"batch_size": None} | K80, "no batch size published"),
-        (PRODUCT, None),
-        (PRODUCT | {"metric": "throughput_cold"}, "with compilation"),
-        (PRODUCT | K80 | {"value": 15.7, "suspect_factor": 8},
-         "impossible, the peak is 4.1 TFLOP/s: 8 times too much, 2 without it"),
-        (QUALITY, None),
-    ],
-)  # fmt: skip
-def test_a_cause_follows_from_what_was_published(change: dict[str, Any], cause: str | None) -> None:
-    assert Claim(**EPOCH | change).cause(SHEET) == cause
+@pytest.mark.parametrize(("figure", "cause"), BESIDE["causes"])
+def test_a_cause_follows_from_what_was_published(figure: dict[str, Any], cause: str | None) -> None:
+    assert Claim(**figure).cause(SHEET) == cause
 
 
-@pytest.mark.parametrize(
-    "figure",
-    [
-        EPOCH | {"workload": "resnet50"},  # of which nobody forecasts a published step
-        EPOCH | {"batch_size": 300},
-        EPOCH | {"batch_size": None},
-        RNN | {"sequence_length": 168},
-        EPOCH | {"metric": "tpu_init_time"},
-        QUALITY,  # learned from stand-in data
-    ],
-)
+@pytest.mark.parametrize("figure", BESIDE["without a number of ours"])
 def test_without_the_same_work_there_is_no_number(figure: dict[str, Any]) -> None:
     (row,) = rows_of(figure, summary=summary_of(source="standin")).to_dict("records")
     assert row["value"] == figure["value"] and row["ours"] != row["ours"]
@@ -164,8 +118,8 @@ def test_without_the_same_work_there_is_no_number(figure: dict[str, Any]) -> Non
 
 def test_of_a_step_an_epoch_and_a_training_of_one_measurement_one_is_shown() -> None:
     step = EPOCH | {"metric": "step_time", "value": 0.03}
-    gpu = EPOCH | K80
     assert [claim.metric for claim in experiments([Claim(**EPOCH), Claim(**step)])[0].claims] == ["step_time"]
+    gpu = BESIDE["on a K80"]
     both = experiments([Claim(**EPOCH), Claim(**step), Claim(**gpu)])[0].claims  # the one that all devices have
     assert [claim.metric for claim in both] == ["epoch_time", "epoch_time"]
     shown = [claim for experiment in experiments(CLAIMS) for claim in experiment.claims if claim.is_timed]
