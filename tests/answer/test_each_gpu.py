@@ -87,10 +87,10 @@ def test_the_pipeline_feeds_every_gpus_batch() -> None:
 
 
 def test_evaluations_each_epoch_come_after_fewer_steps_and_those_by_steps_after_as_many() -> None:
-    epochs, steps = Evaluation(7, 80, 100, 1), Evaluation(7, 80, 100, 1000, "step")
+    epochs, steps = Evaluation(80, 100, 1), Evaluation(80, 100, 1000, "step")
     amount = Amount(1e6, epochs=10)  # 10,000 steps of one, 1,250 of eight
     for evaluation, more in ((epochs, 8), (steps, 1)):
-        script = work(ONE, EIGHT, evaluations=(evaluation,), script_batch=100, script_examples=100_000, **GROWN)
+        script = work(ONE, EIGHT, evaluations=(evaluation,), script_examples=100_000, **GROWN)
         one, eight = (evaluated(script, row, amount)[0] for row in (ONE, EIGHT))
         assert eight == pytest.approx(more * one)
 

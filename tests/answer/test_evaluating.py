@@ -15,14 +15,14 @@ from whichdevice.models.script.found import Evaluation
 
 CLEAN = Habits(1.0, 0.0, 0.0, 0.1, 1, 1)
 AMOUNT = Amount(100_000, epochs=10)  # 1,000 steps of 100 examples
-EACH = Evaluation(7, 30, 100, 1)
+EACH = Evaluation(30, 100, 1)
 ROW = replace(FAST, device_time=0.003)
 FOUR = replace(ROW, devices=4)
 BESIDE = beside(__file__)
 
 
 def asked(*evaluations: Evaluation, lived: Habits | None = CLEAN, **more: Any) -> Answer:
-    script = work(ROW, evaluations=evaluations, lived=lived, script_batch=100, script_examples=10_000, **more)
+    script = work(ROW, evaluations=evaluations, lived=lived, script_examples=10_000, **more)
     return decide(script, Wants(), AMOUNT)
 
 
@@ -30,19 +30,8 @@ def asked(*evaluations: Evaluation, lived: Habits | None = CLEAN, **more: Any) -
 def test_evaluation_takes_a_part_of_a_steps_time_by_its_batches(case: str) -> None:
     evaluation, changes, amount, expected = BESIDE["times"][case]
     row = replace(ROW, **changes)
-    script = work(row, evaluations=(replace(EACH, **evaluation),), script_batch=100, script_examples=10_000)
+    script = work(row, evaluations=(replace(EACH, **evaluation),), script_examples=10_000)
     assert evaluated(script, row, replace(AMOUNT, **amount))[0] == pytest.approx(expected)
-
-
-def test_gpus_that_share_the_batches_of_a_step_evaluate_after_as_many_examples() -> None:
-    shared = replace(EACH, every=50, per="step", shared=True)
-    alone, four = (
-        evaluated(work(row, evaluations=(shared,), script_batch=25, units_per_step=size, batch=int(size)), row, AMOUNT)[
-            0
-        ]
-        for row, size in ((ROW, 25.0), (FOUR, 100.0))
-    )
-    assert four == pytest.approx(4 * alone)
 
 
 def test_the_hours_have_the_evaluation_with_the_interval_of_the_steps() -> None:
@@ -55,9 +44,7 @@ def test_the_hours_have_the_evaluation_with_the_interval_of_the_steps() -> None:
 def test_a_slow_loader_feeds_the_evaluation_too() -> None:
     slow = {"pipeline_rate": 1000.0}  # 0.1 s a step
     plain, more = asked(**slow).pick, asked(replace(EACH, batches=50), **slow).pick
-    unfed = asked(replace(EACH, batches=50, loads=False), **slow).pick
-    assert plain and more and unfed and more.begun == pytest.approx(1.5 * (plain.begun or 0), rel=0.01)
-    assert unfed.begun == pytest.approx(plain.begun, rel=0.02)
+    assert plain and more and more.begun == pytest.approx(1.5 * (plain.begun or 0), rel=0.01)
 
 
 def evaluation(answer: Answer) -> list[str]:
@@ -71,9 +58,9 @@ def test_one_line_says_what_is_counted_and_one_what_is_not(case: str) -> None:
 
 
 def test_an_epoch_of_unknown_length_is_said_and_not_counted_as_nothing() -> None:
-    script = work(ROW, evaluations=(EACH,), lived=CLEAN, script_batch=100)
+    script = work(ROW, evaluations=(EACH,), lived=CLEAN)
     found = evaluation(decide(script, Wants(), Amount(100_000, counted="steps")))
-    assert found == ["Evaluation of unknown length is not counted, line 7."]
+    assert found == ["Evaluation of unknown length is not counted."]
 
 
 def test_the_facts_have_the_share_of_the_hours() -> None:

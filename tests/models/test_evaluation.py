@@ -46,7 +46,7 @@ DATA = {"two": {"a": range(2000), "b": range(9)}, "a stream": {"a": range(2000),
 def test_a_trainer_says_how_often_it_evaluates(case: str) -> None:
     settings, expected = TRAINERS[case]
     trainer = transformers(**settings) if "strategy" in settings else lightning(**settings)
-    assert of_trainer(trainer) == [Evaluation(None, split=True, **each) for each in expected]
+    assert of_trainer(trainer) == [Evaluation(split=True, **each) for each in expected]
 
 
 class Hostile:
@@ -59,4 +59,4 @@ class Hostile:
 def test_what_is_no_trainer_or_hides_what_it_has_states_nothing() -> None:
     assert of_trainer(SimpleNamespace(epochs=3)) is None and of_trainer(Hostile()) is None
     hidden = SimpleNamespace(args=SimpleNamespace(eval_strategy="epoch"), eval_dataset=[1])
-    assert of_trainer(hidden) == [Evaluation(None, None, 1, None)]
+    assert of_trainer(hidden) == [Evaluation(None, 1, None)]

@@ -12,8 +12,9 @@ from whichdevice.forecast.count.kept import StepCount
 from whichdevice.forecast.count.recorded import step_of_batch
 from whichdevice.forecast.work import Work
 from whichdevice.models.address import read_address
-from whichdevice.models.script.look import is_script, known, probe, recording, seconds_here
+from whichdevice.models.script.look import known, probe, recording, seconds_here
 from whichdevice.models.script.programs import rows_of
+from whichdevice.models.script.text import is_script
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 BESIDE = beside(__file__)

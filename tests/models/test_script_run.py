@@ -11,8 +11,10 @@ from needs import require
 
 from whichdevice.base.errors import StudyError
 from whichdevice.models.address import read_address
-from whichdevice.models.script.look import is_script, probe
-from whichdevice.models.script.run import ScriptRun, is_own, with_nvidia_smi
+from whichdevice.models.script.frames import is_own
+from whichdevice.models.script.look import probe
+from whichdevice.models.script.run import ScriptRun, with_nvidia_smi
+from whichdevice.models.script.text import is_script
 
 BESIDE = beside(__file__)
 ENGINES = BESIDE["engines"]

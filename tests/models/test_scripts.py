@@ -13,8 +13,9 @@ from whichdevice.models.address import read_address
 from whichdevice.models.loading import Model
 from whichdevice.models.script import look as scripts
 from whichdevice.models.script.found import Found
-from whichdevice.models.script.look import is_script, is_scripts_own, known, last_line, library_of, probe
-from whichdevice.models.script.run import ScriptRun, others_like
+from whichdevice.models.script.look import is_scripts_own, known, last_line, library_of, probe
+from whichdevice.models.script.run import ScriptRun
+from whichdevice.models.script.text import is_script, others_like
 from whichdevice.models.workloads.base import Options
 
 FILE = "train.py"
@@ -215,7 +216,7 @@ def test_a_step_is_of_one_batch_whatever_else_the_script_gives_it(text, tmp_path
 def test_a_teacher_belongs_to_the_step_and_is_not_trained(tmp_path):
     body = "with torch.no_grad():\n        wanted = teacher(x)\n    (net(x) - wanted).square().mean().backward()\n"
     text = f"teacher = torch.nn.Linear(8, 2)\nfor it in range(500):\n    x = torch.zeros(32, 8)\n    {body}"
-    trace = started(TORCH_NET + text + "    optimizer.step()\n", tmp_path).functions.trace
+    trace = started(TORCH_NET + text + "    optimizer.step()\n", tmp_path).recorded.trace
     assert (trace.parameters, trace.trained) == (36, 18)
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from whichdevice.models.framework import TORCH, framework_in
-from whichdevice.models.script.look import is_script
 from whichdevice.models.script.stand_ins import LOGGING, StandIns
+from whichdevice.models.script.text import is_script
 
 ABSENT = next(name for name in sorted(LOGGING) if find_spec(name) is None)
 

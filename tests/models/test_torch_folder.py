@@ -30,7 +30,7 @@ try:
 except StudyError as error:
     print(json.dumps({"error": str(error)}))
 else:
-    found, recorded = script.found, script.functions
+    found, recorded = script.found, script.recorded
     of = lambda work: sum(item[2] * item[4] for item in work["items"])
     other = recorded.other and (recorded.other[0], of(recorded.other[1]["work"]))
     print(json.dumps({

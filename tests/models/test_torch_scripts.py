@@ -26,7 +26,7 @@ from whichdevice.models.script.look import known, probe, recording
 from whichdevice.models.script.run import ScriptRun
 from whichdevice.models.script.torch_fakes import Fakes, Outcomes
 from whichdevice.models.script.torch_names import Names
-from whichdevice.models.script.watch_torch import BY_HAND
+from whichdevice.models.script.torch_recorded import BY_HAND
 
 SCRIPTS = Path(__file__).parent / "scripts"
 CASES = yaml.safe_load((SCRIPTS.parent / "torch_scripts.yaml").read_text(encoding="utf-8"))
@@ -315,7 +315,7 @@ def test_a_counter_that_is_raised_by_what_was_taken_ends_a_loop(tmp_path):
 @pytest.mark.slow
 def test_gradients_taken_in_a_module_by_parts_of_sequences_are_a_periods(tmp_path):
     """Of sixteen sentences: parts of six and of ten words, with three products each."""
-    trace = watched(SCRIPT["gradients by parts"], tmp_path).functions.trace
+    trace = watched(SCRIPT["gradients by parts"], tmp_path).recorded.trace
     assert trace.work.operations == 3 * 2 * 16 * (6 + 10) * 8 * (8 + 50)
 
 
@@ -337,18 +337,18 @@ def test_a_script_that_changes_its_weights_by_itself_trains(update, tmp_path):
 
 @pytest.mark.slow
 def test_a_teacher_inside_of_the_module_has_no_state_of_the_optimiser(tmp_path):
-    assert watched(SCRIPT["a teacher inside of the module"], tmp_path).functions.trace.trained == 10
+    assert watched(SCRIPT["a teacher inside of the module"], tmp_path).recorded.trace.trained == 10
 
 
 @pytest.mark.slow
 def test_an_encoder_beside_what_is_trained_is_not_computed(tmp_path):
-    trace = watched(SCRIPT["a large encoder"], tmp_path).functions.trace
+    trace = watched(SCRIPT["a large encoder"], tmp_path).recorded.trace
     assert (trace.parameters, trace.trained) == (58, 18)
 
 
 @pytest.mark.slow
 def test_a_step_that_gathers_from_other_processes_is_recorded(tmp_path):
-    trace = watched(SCRIPT["gathers"], tmp_path).functions.trace
+    trace = watched(SCRIPT["gathers"], tmp_path).recorded.trace
     assert not torch.distributed.is_initialized()
     assert trace.work.operations == 2 * 2 * 16 * 8 * 2  # forward, and the weights' gradients
 

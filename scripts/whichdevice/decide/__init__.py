@@ -95,6 +95,6 @@ def _of_script(work: AskedWork, model: Any) -> dict[str, Any]:
     return {
         **(best_and_written(script.pipeline) if script.pipeline else {}),
         "between": script.between, "lived": read_habits(), "decodes": decodes_images(model.address.files()),
-        "evaluations": script.evaluations, "script_batch": script.batch_size, "script_examples": examples,
+        "evaluations": script.evaluations, "script_examples": examples,
         "for_several": script.asks is None, "remarks": (*work.remarks, *script.notes), "unknown": script.unknown,
     }  # fmt: skip

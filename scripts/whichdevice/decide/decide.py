@@ -305,8 +305,7 @@ def lived_draws(
 def evaluated(work: AskedWork, row: Row, amount: Amount) -> tuple[float, float]:
     """Return a script's evaluation for each step: its time over the step's, and its examples over the step's.
 
-    Forward passes take the larger of the device's time at their batch and of the host's for their kernels; of decoding
-    one token after the other the launches decide.
+    Forward passes take the larger of the device's time at their batch and of the host's for their kernels.
     """
     if not row.step_time:
         return 0.0, 0.0
@@ -317,24 +316,20 @@ def evaluated(work: AskedWork, row: Row, amount: Amount) -> tuple[float, float]:
     for one in work.evaluations:
         if not one.every or one.batches is None:
             continue
-        every = one.every
-        if one.per == "step":  # of the script's, which has several batches, or a part of one of GPUs that share it
-            every *= one.passes * (work.script_batch / work.units_on(row) if one.shared else 1.0)
+        every = one.every * (one.passes if one.per == "step" else 1)
         batches = counts[one.per] * one.batches / every / (row.devices if one.split else 1)
         forward = max(row.forward_share * device_time * one.batch_size / size, launches)
-        forward += one.tokens * one.decoder * launches
         share += batches * one.work * forward / max(device_time, row.host_time)
-        examples += batches * one.batch_size / size if one.loads else 0.0
+        examples += batches * one.batch_size / size
     return share, examples
 
 
 def periods(work: AskedWork, row: Row, amount: Amount) -> dict[Per, float]:
     """Return how many of each period in which evaluations come there are in a step; no epochs: that is not known."""
-    steps = amount.units / work.units_on(row)
     epochs = work.units_on(row) / work.script_examples if work.script_examples else 0.0  # as the script has them
     if amount.given and amount.counted == "units":
-        epochs = amount.epochs / steps
-    return {"step": 1.0, "epoch": epochs, "training": 1 / steps}
+        epochs = amount.epochs * work.units_on(row) / amount.units
+    return {"step": 1.0, "epoch": epochs}
 
 
 def lived_times(work: AskedWork, row: Row) -> float:

@@ -284,7 +284,7 @@ def evaluating(answer: Answer) -> dict[str, Any] | None:
     floor = work.floor(row)
     takes = max(clean * share, fed * floor)
     counts = periods(work, row, answer.amount)
-    timed = [bool(one.known and one.every and counts[one.per]) for one in work.evaluations]
+    timed = [bool(one.batches and one.every and counts[one.per]) for one in work.evaluations]
     evaluations = list(zip(work.evaluations, timed, strict=True))
     counted, missing = (tuple(one for one, known in evaluations if known == wanted) for wanted in (True, False))
     of_hours = takes / (max(clean, floor) + takes + work.between)

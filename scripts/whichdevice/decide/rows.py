@@ -185,7 +185,6 @@ class AskedWork:
     between: float = 0.0  # seconds between two steps on the host: a script collects frames of an environment
     evaluations: tuple[Evaluation, ...] = ()  # what a script does besides its steps
     for_several: bool = False  # whether a script is for several GPUs, of which its text shows no number
-    script_batch: int = 1  # examples of a script's step as it is written, in one process
     script_examples: int | None = None  # of an epoch as it is written
     unknown: str | None = None  # why a script does not show how long its training is
     decodes: bool = False  # whether the script's loader decodes images of files

@@ -15,7 +15,7 @@ from typing import Any
 from whichdevice.base.errors import StudyError
 from whichdevice.models.declaration import own_format
 from whichdevice.models.framework import TORCH
-from whichdevice.models.script.run import called_in
+from whichdevice.models.script.text import called_in
 from whichdevice.models.shapes import leaves, packed
 from whichdevice.models.tuning import Tuning
 from whichdevice.models.without_keras import NativeFile, NativeModel, call_arguments, examples_of

@@ -3,8 +3,8 @@
     seen.append(loops_at(frame))          # after one step, and after a later one
     length_of(seen[0], seen[-1], 2, drawn)     # Length(turns=250, epochs=3)
 
-Ranges and lengths are those of the running script's own objects; a counter is compared with its limit before and after.
-What no loop shows is not known.
+The running script's own objects give ranges and lengths; a counter is compared with its limit before and after. What
+no loop shows is not known.
 """
 
 import ast
@@ -24,14 +24,18 @@ ARITHMETIC = (
     ast.Subscript, ast.List, ast.Tuple,
 )  # fmt: skip
 PURE = ("len", "int", "float", "min", "max", "range", "round", "abs")  # functions that a limit may call
-PARTS = ("split", "chunk", "unbind", "items", "keys", "values", "tolist")  # methods whose outcome has a length
+DIVIDING = ("split", "chunk", "unbind", "items", "keys", "values", "tolist")  # methods whose outcome has a length
 AROUND = ("tqdm", "enumerate", "reversed", "iter", "list", "sorted", "track")  # hand on what they are given
-RANGES = {"range": range, "trange": range, "arange": range}
+RANGES = ("range", "trange", "arange")
 RUNNERS = ("torch.", "runpy", "whichdevice.", "threading", "importlib", "tqdm")  # modules whose loops are no training's
 BOUNDS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 NAMES, STARTS = "whichdevice.models.script.torch_names", "started"
 STAYING, LEAVING = (ast.LtE, ast.GtE), (ast.Lt, ast.Gt)  # of a `while`, of what breaks: they turn where both are equal
+NO_END = "how long its training goes on does not show"
 MOST = 1e15  # turns; of more nobody waits for the end
+
+
+Sides = tuple[float, float, bool]  # of a comparison, and whether a loop still turns where they are equal
 
 
 @dataclass(frozen=True)
@@ -42,8 +46,7 @@ class Loop:
     turns: int | None = None  # in all; None: its end does not show
     loader: Any = None  # what gives its batches, where that is a loader
     place: float | None = None  # of the turn that is running, in steps of its range
-    limits: Mapping[str, tuple[float, float, bool]] = field(default_factory=dict)  # both sides of what ends it, ...
-    # ... and whether it still turns where they are equal
+    limits: Mapping[str, Sides] = field(default_factory=dict)  # of what ends it
     is_epoch: bool = False  # whether its variable counts epochs
 
 
@@ -54,6 +57,27 @@ class Length(NamedTuple):
     epochs: float | None = None
     unknown: str | None = None
     by_loader: bool = False  # whether an epoch is a pass of a loader
+
+
+class Amounts(NamedTuple):
+    """The amounts of a whole training; None: not known."""
+
+    examples: int | None = None  # of an epoch
+    epochs: int | None = None
+    steps: int | None = None  # of all epochs
+    unknown: str | None = None  # why they are not known
+
+
+def amounts_of(length: Length, batch: int, stated: int | None = None) -> Amounts:
+    """Return the amounts of a training whose period has a batch of so many examples.
+
+    The examples that its data state are exact where a pass gives as many, but for a part of a batch.
+    """
+    if length.turns is None or length.epochs is None or not math.isfinite(length.turns * length.epochs):
+        return Amounts(stated, unknown=length.unknown or NO_END)
+    turns, epochs = max(1, round(length.turns)), max(1, round(length.epochs))
+    is_exact = stated is not None and abs(stated - turns * batch) <= batch
+    return Amounts(stated if is_exact else turns * batch, epochs, turns * epochs)
 
 
 def loops_at(frame: FrameType | None, loaders: Mapping[Any, Any], sizes: Mapping[int, int]) -> tuple[list[Loop], Any]:
@@ -68,9 +92,9 @@ def loops_at(frame: FrameType | None, loaders: Mapping[Any, Any], sizes: Mapping
         if frame.f_code.co_name == STARTS and name == NAMES:  # another process: the script starts some at once
             break
         if not name.startswith(RUNNERS) or name == "__main__":
-            own = trainer_in(frame.f_locals.get("self"))
-            trainer = own or trainer
-            loops = [] if own is not None else _loops_in(frame, loaders, sizes) + loops
+            inner = trainer_in(frame.f_locals.get("self"))
+            trainer = inner or trainer
+            loops = [] if inner is not None else _loops_in(frame, loaders, sizes) + loops
         frame = frame.f_back
     return loops, trainer
 
@@ -105,16 +129,16 @@ def _tree(file: str) -> ast.Module | None:
 def _loops_in(frame: FrameType, loaders: Mapping[Any, Any], sizes: Mapping[int, int]) -> list[Loop]:
     """Return the loops around the line that a frame is at."""
     node: Any = _tree(frame.f_code.co_filename)
-    found, line = list[Loop](), frame.f_lineno
+    loops, line = list[Loop](), frame.f_lineno
     while node is not None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            found = []
+            loops = []
         elif isinstance(node, ast.For | ast.While) and node.body[0].lineno <= line <= (node.body[-1].end_lineno or 0):
             loop = _loop(node, frame, loaders, sizes)
-            found += [loop] if loop is not None else []
+            loops += [loop] if loop is not None else []
         inner = (part for part in ast.iter_child_nodes(node) if hasattr(part, "lineno"))
         node = next((part for part in inner if part.lineno <= line <= part.end_lineno), None)  # type: ignore[attr-defined]
-    return found
+    return loops
 
 
 def _loop(
@@ -123,7 +147,7 @@ def _loop(
     """Return a loop as it is now; None where it goes over optimisers."""
     ends = [(part.test, LEAVING) for part in _parts(node.body) if isinstance(part, ast.If) and _leaves(part)]
     tests = [(node.test, STAYING), *ends] if isinstance(node, ast.While) else ends
-    limits = {ast.unparse(part): sides for test, equal in tests for part, sides in _limits(test, equal, frame)}
+    limits = {text: sides for test, equal in tests for text, sides in _limits(test, equal, frame).items()}
     if isinstance(node, ast.While):
         return Loop(node.lineno, limits=limits)
     names = [part.id for part in ast.walk(node.target) if isinstance(part, ast.Name)]
@@ -131,8 +155,7 @@ def _loop(
     if any(hasattr(value, "param_groups") for value in values):
         return None
     over = _over(node.iter, frame)
-    numbers = (value for value in values[:1] if isinstance(value, int) and not isinstance(value, bool))
-    place = next(numbers, None)
+    place = next((value for value in values[:1] if type(value) is int), None)
     if isinstance(over, range):
         place = None if place is None or place not in over else over.index(place)
     begun = loaders.get((frame.f_code.co_filename, node.iter.lineno))  # where the loop began to go over it
@@ -157,18 +180,15 @@ def _leaves(statement: ast.If) -> bool:
     return any(isinstance(part, ast.Break | ast.Return) for part in statement.body)
 
 
-def _limits(
-    test: ast.expr, equal: Sequence[type[ast.cmpop]], frame: FrameType
-) -> list[tuple[ast.expr, tuple[float, float, bool]]]:
-    """Return the comparisons in a test, each with both of its sides, and whether it is one of these."""
-    found = list[tuple[ast.expr, tuple[float, float, bool]]]()
+def _limits(test: ast.expr, equal: tuple[type[ast.cmpop], ...], frame: FrameType) -> dict[str, Sides]:
+    """Return the comparisons in a test by their texts: both sides, and whether it is one of these."""
+    limits = dict[str, Sides]()
     for part in ast.walk(test):
         if isinstance(part, ast.Compare) and len(part.ops) == 1 and isinstance(part.ops[0], BOUNDS):
             sides = [_value(side, frame) for side in (part.left, part.comparators[0])]
-            numbers = [float(side) for side in sides if isinstance(side, int | float)]
-            if len(numbers) == len(sides):
-                found.append((part, (numbers[0], numbers[1], isinstance(part.ops[0], tuple(equal)))))
-    return found
+            if all(isinstance(side, int | float) for side in sides):
+                limits[ast.unparse(part)] = float(sides[0]), float(sides[1]), isinstance(part.ops[0], equal)
+    return limits
 
 
 def _value(node: ast.expr, frame: FrameType) -> Any:
@@ -176,7 +196,7 @@ def _value(node: ast.expr, frame: FrameType) -> Any:
     for part in ast.walk(node):
         if isinstance(part, ast.Call):
             plain = getattr(part.func, "id", None) in PURE
-            asks = isinstance(part.func, ast.Attribute) and (not part.args or part.func.attr in PARTS)
+            asks = isinstance(part.func, ast.Attribute) and (not part.args or part.func.attr in DIVIDING)
             if not plain and not asks:
                 return None
         elif not isinstance(part, (*ARITHMETIC, ast.Slice, ast.keyword)):
@@ -228,20 +248,17 @@ def length_of(first: Sequence[Loop], last: Sequence[Loop], periods: int, drawn: 
     before = {loop.line: loop for loop in first}
     for place, loop in enumerate(last):
         earlier = before.get(loop.line, loop)
-        counted = _counted(earlier, loop, periods)
-        if counted is not None and (loop.turns is None or counted < loop.turns or loop.limits):
-            turns = _turns(loop, earlier, periods, drawn, place == len(last) - 1)
-            whole = counted if turns is None else min(counted, turns * _product(last[place + 1 :], drawn))
-            return Length(whole, outer, by_loader=loop.loader is not None)
         turns = _turns(loop, earlier, periods, drawn, place == len(last) - 1)
+        if (counted := _counted(earlier, loop, periods)) is not None:
+            inside = (_turns(one, one, 1, drawn, False) for one in last[place + 1 :])
+            most = math.inf if turns is None else turns * math.prod(one or math.inf for one in inside)
+            return Length(min(counted, most), outer, by_loader=loop.loader is not None)
         if turns is None:
             return _by_outer(first, last[:place], periods) or Length(
                 unknown=f"how often its loop in line {loop.line} turns does not show"
             )
-        if loop.loader is not None or (place == len(last) - 1 and (place or not loop.is_epoch)):
-            by_loader = by_loader or loop.loader is not None
-            inner *= turns
-        elif by_loader:
+        by_loader = by_loader or loop.loader is not None
+        if by_loader or (place == len(last) - 1 and (place or not loop.is_epoch)):
             inner *= turns
         else:
             outer *= turns
@@ -260,22 +277,18 @@ def _by_outer(first: Sequence[Loop], outer: Sequence[Loop], periods: int) -> Len
     return None
 
 
-def _product(loops: Sequence[Loop], drawn: Mapping[int, float]) -> float:
-    turns = [_turns(loop, loop, 1, drawn, False) for loop in loops]
-    return math.prod(math.inf if one is None else one for one in turns)
-
-
 def _turns(
     loop: Loop, earlier: Loop, periods: int, drawn: Mapping[int, float], is_innermost: bool
 ) -> float | None:
     """Return the periods of a loop's turns, of which each may be several, or a part of one."""
     if loop.turns is None:
         return None
-    if loop.loader is not None and (each := drawn.get(id(loop.loader))):
-        return max(1.0, loop.turns / each)
+    if loop.loader is not None and (batches := drawn.get(id(loop.loader))):
+        return max(1.0, loop.turns / batches)
     if is_innermost and loop.place is not None and earlier.place is not None:
-        each = (loop.place - earlier.place) / periods
-        return 1 + (loop.turns - 1 - earlier.place) / each if each > 1 else float(loop.turns)  # none before the first
+        turned = (loop.place - earlier.place) / periods
+        if turned > 1:
+            return 1 + (loop.turns - 1 - earlier.place) / turned  # none before the first
     return float(loop.turns)
 
 
@@ -288,7 +301,7 @@ def _counted(earlier: Loop, loop: Loop, periods: int) -> float | None:
             continue
         for now, then, limit in ((left, before[0], right), (right, before[1], left)):
             rate = (now - then) / periods
-            if rate > 0 and limit > now and limit != now:
+            if rate > 0 and limit > now:
                 begin = then % rate
                 least = min(least, math.ceil((limit - begin) / rate - 1e-9 + equal * 1e-6))
     return least if least < MOST else None

@@ -6,7 +6,7 @@ What a loop of the script's own evaluates is part of what scripts take beyond th
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -23,12 +23,6 @@ def batch_size_of(loader: Any) -> int | None:
     return None
 
 
-def _batches_of_all(sets: Iterable[Any], size: int) -> int | None:
-    with suppress(TypeError):  # of a stream
-        return sum(-(-len(part) // size) for part in sets)
-    return None
-
-
 def of_trainer(trainer: Any) -> list[Evaluation] | None:
     """Return the evaluation of a trainer of Hugging Face or Lightning; None: it is none."""
     try:
@@ -37,7 +31,7 @@ def of_trainer(trainer: Any) -> list[Evaluation] | None:
         if attribute(trainer, "limit_val_batches") is not None:
             return _of_lightning(trainer)
     except Exception:  # of the script's own data or settings
-        return [Evaluation(None, None, 1, None)]
+        return [Evaluation(None, 1, None)]
     return None
 
 
@@ -48,16 +42,17 @@ def _of_transformers(trainer: Any) -> list[Evaluation]:
     if strategy == "no" or data is None:
         return []
     size = int(settings.per_device_eval_batch_size)
-    batches = _batches_of_all(_in_tree(data) if isinstance(data, Mapping) else [data], size)
-    if attribute(settings, "predict_with_generate"):  # its tokens come one by one
-        batches = None
+    batches: int | None = None
+    if not attribute(settings, "predict_with_generate"):  # else its tokens come one by one
+        with suppress(TypeError):  # of a stream
+            batches = sum(-(-len(part) // size) for part in (_in_tree(data) if isinstance(data, Mapping) else [data]))
     if strategy == "epoch":
-        return [Evaluation(None, batches, size, 1, "epoch", split=True)]
+        return [Evaluation(batches, size, 1, "epoch", split=True)]
     every = settings.eval_steps or settings.logging_steps
     steps = settings.max_steps if settings.max_steps > 0 else trainer.state.max_steps
     every = every * steps if every < 1 and steps > 0 else every  # a share of all
     passes = int(settings.gradient_accumulation_steps)
-    return [Evaluation(None, batches, size, float(every), "step", split=True, passes=passes)]
+    return [Evaluation(batches, size, float(every), "step", split=True, passes=passes)]
 
 
 def _of_lightning(trainer: Any) -> list[Evaluation]:
@@ -66,7 +61,7 @@ def _of_lightning(trainer: Any) -> list[Evaluation]:
     if not loaders or not trainer.limit_val_batches:
         return []
     most, interval = trainer.limit_val_batches, trainer.val_check_interval
-    found = []
+    evaluations = []
     for loader in loaders:
         try:
             batches: float | None = len(loader)
@@ -76,22 +71,19 @@ def _of_lightning(trainer: Any) -> list[Evaluation]:
             batches = int(batches * most) if isinstance(most, float) else min(batches, most)
         size = batch_size_of(loader) or 1
         per, every = _each(interval, trainer.check_val_every_n_epoch, getattr(trainer, "num_training_batches", None))
-        found.append(Evaluation(None, batches, size, every, per, split=True))
-    return found
+        evaluations.append(Evaluation(batches, size, every, per, split=True))
+    return evaluations
 
 
 def _each(interval: float, epochs: int | None, batches: float | None) -> tuple[Per, float | None]:
     """How often Lightning validates: each so many batches, in each so many epochs, or a part of an epoch's."""
     if not isinstance(interval, int):
         return "epoch", (epochs or 1) * interval
-    if epochs is None or (epochs == 1 and not _is_finite(batches)):
+    known = batches if batches is not None and math.isfinite(batches) else None
+    if epochs is None or (epochs == 1 and known is None):
         return "step", interval
-    times = int(batches) // interval if batches is not None and _is_finite(batches) else 0
+    times = int(known or 0) // interval
     return "epoch", epochs / times if times else None
-
-
-def _is_finite(batches: float | None) -> bool:
-    return batches is not None and math.isfinite(batches)
 
 
 def _in_tree(data: Any) -> Iterator[Any]:

@@ -14,7 +14,7 @@ COUNTER = "whichdevice.forecast.count.recorded"  # counts the programs of others
 SHARED = "Its GPUs share {batch} examples: --gpus says how many they are."
 SAMPLE = 1024  # examples that are read of data that come one after the other
 
-Per = Literal["epoch", "step", "training"]
+Per = Literal["epoch", "step"]
 Keeps = Literal["batch", "examples", "steps"]
 """What does not change with the number of GPUs: the batch, which they share; else the batch of each, and of the whole
 training its examples or its steps."""
@@ -22,25 +22,15 @@ training its examples or its steps."""
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Forward passes that come again and again, or once, besides the steps of a training."""
+    """Forward passes that come again and again besides the steps of a training."""
 
-    line: int | None  # of the script
     batches: float | None  # each time, in one process; None: not known
     batch_size: int
     every: float | None  # epochs or steps between two times; None: not known
     per: Per = "epoch"
     work: float = 1.0  # of the forward pass of a step, at the same batch
     split: bool = False  # whether several GPUs share the batches
-    loads: bool = True  # whether a loader gives them
     passes: int = 1  # batches of a step of the script's loop, as it counts them
-    shared: bool = False  # whether GPUs share the examples of a step
-    tokens: int = 0  # that a model writes after that pass for each batch, one after the other
-    decoder: float = 1.0  # share of a pass that each of them takes
-
-    @property
-    def known(self) -> bool:
-        """Return whether its time can be counted."""
-        return self.batches is not None and self.every is not None
 
 
 @dataclass(frozen=True)
@@ -100,5 +90,5 @@ class Script:
     """A script that was stopped: what was found, and what was recorded of its step, as plain data."""
 
     found: Found
-    functions: SimpleNamespace
+    recorded: SimpleNamespace
     batches: Any = None  # what gives them one after the other, if anything does

@@ -6,7 +6,6 @@ How a script is stopped is in `run.py`. What it does before its training (files,
 written.
 """
 
-import ast
 import faulthandler
 import hashlib
 import json
@@ -27,32 +26,26 @@ from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any, NoReturn
 
-from whichdevice.base.code_hash import code_hash, parsed
+from pydantic import TypeAdapter
+
+from whichdevice.base.code_hash import code_hash
 from whichdevice.base.errors import StudyError
 from whichdevice.base.files import RETURNED, package_first, write_atomically
 from whichdevice.base.identity import installed_versions
 from whichdevice.base.memory import memory_within, most_to_compute, peak_memory
 from whichdevice.models.address import Address, read_address
 from whichdevice.models.declaration import Declaration
-from whichdevice.models.framework import KERAS, TORCH, framework_in, framework_of
-from whichdevice.models.model_file import LOOK_UPS, Adapter, error_line
-from whichdevice.models.pipeline import Rate, rates
-from whichdevice.models.script.found import (
-    AS_WRITTEN,
-    COUNTER,
-    HOST,
-    RECORDER,
-    SHARED,
-    Conditions,
-    Evaluation,
-    Found,
-    Script,
-)
-from whichdevice.models.script.run import WATCH_IT, ScriptRun, calls_of, is_own
+from whichdevice.models.framework import TORCH, framework_in
+from whichdevice.models.model_file import Adapter, error_line
+from whichdevice.models.pipeline import rates
+from whichdevice.models.script.found import AS_WRITTEN, COUNTER, HOST, RECORDER, SHARED, Conditions, Found, Script
+from whichdevice.models.script.frames import is_own
+from whichdevice.models.script.run import WATCH_IT, ScriptRun
+from whichdevice.models.script.text import is_script
 
 FOLDER = Path("results/ask/scripts")  # what was found in scripts, by a hash of files, arguments and versions
 KEPT_SECONDS = 30 * 86400.0
-START_SECONDS = 600.0  # that a script may take before its training
+MOST_SECONDS = 600.0  # that a script may take before its training
 END_SECONDS = 5.0  # before the end of these, when it writes where it is
 FRAME = re.compile(r'File "(.+)", line (\d+) in ')
 MAX_GPUS = 8  # that a script sees
@@ -62,28 +55,11 @@ LESS = "let it do less before, by arguments after --"
 KILLED = "killed (signal 9) before its training started: where memory ran out, read less of its data first"
 LIBRARY = "{name} raised it: see whether that version fits the other packages here, and what the script gives it"
 PACKAGES = ("site-packages", "dist-packages")  # folders of libraries
-FRAMEWORKS = ("torch", "keras", "tensorflow", "jax", "jaxlib", "flax", "numpy")  # errors there are of what they get
+NOT_NAMED = ("torch", "keras", "tensorflow", "jax", "jaxlib", "flax", "numpy")  # errors there are of what they get
 VERSIONS = ("keras", "tensorflow", "torch", "transformers", "lightning", "jax", "flax", "optax", "equinox", "dm-haiku")
 QUIETLY = {  # a search for TPUs takes a minute
     "MPLBACKEND": "Agg", "TF_CPP_MIN_LOG_LEVEL": "2", "JAX_PLATFORMS": "cpu", "PYTHONHASHSEED": "0", **RETURNED,
 }  # fmt: skip
-
-
-def is_script(path: Path) -> bool:
-    """Whether a file trains when it is run: it has no function `model`, and calls something.
-
-    A model file of Keras that looks words up is run as one: that part of its model belongs to the host.
-    """
-    try:
-        tree = parsed(path.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError):
-        return False
-    if any(isinstance(node, ast.FunctionDef) and node.name == "model" for node in tree.body):
-        used = [call.func for part in tree.body if getattr(part, "name", "") != "data" for call in calls_of(part)]
-        looks_up = any(getattr(callee, "attr", getattr(callee, "id", "")) in LOOK_UPS for callee in used)
-        return looks_up and framework_of(tree) == KERAS
-    runs = (node for node in tree.body if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef))
-    return any(next(calls_of(node), None) for node in runs)
 
 
 def trains(address: Address) -> bool:
@@ -93,11 +69,8 @@ def trains(address: Address) -> bool:
 
 def known(address: Address, variant: str = "") -> Found | None:
     """Return what an earlier run of this script found, with these files, arguments and versions."""
-    with suppress(OSError, ValueError, TypeError):
-        record = json.loads(_kept(address, variant).read_text(encoding="utf-8"))
-        record |= {"pipeline": tuple(Rate(*rate) for rate in record["pipeline"]), "notes": tuple(record["notes"])}
-        record |= {"evaluations": tuple(Evaluation(**one) for one in record["evaluations"])}
-        return Found(**record | {"conditions": Conditions(**record["conditions"])})
+    with suppress(OSError, ValueError):
+        return TypeAdapter(Found).validate_json(_kept(address, variant).read_bytes())
     return None
 
 
@@ -112,7 +85,7 @@ def keep(address: Address, found: Found, variant: str = "") -> None:
 
 def keep_watched(script: Script, folder: Path) -> str:
     """Keep what was recorded of a loop that is no script; return a file in a folder that stands for it."""
-    text = f'"""A step that was watched: {script.functions.trace.digest()}"""\nimport torch\n\noptimizer.step()\n'
+    text = f'"""A step that was watched: {script.recorded.trace.digest()}"""\nimport torch\n\noptimizer.step()\n'
     path = folder / f"watched_{hashlib.sha256(text.encode()).hexdigest()[:16]}.py"
     write_atomically(text, path)
     address = read_address(str(path))
@@ -122,7 +95,7 @@ def keep_watched(script: Script, folder: Path) -> str:
 
 
 def _keep_record(script: Script, path: Path) -> None:
-    recorded = script.functions
+    recorded = script.recorded
     record = {name: value for name, value in vars(recorded).items() if name != "trace"}
     record |= {"trace": recorded.trace.digest()} if hasattr(recorded, "trace") else {}
     write_atomically(json.dumps(record), path)
@@ -146,7 +119,7 @@ def probe(address: Address) -> Found:
     Where the script's code fails in a first step that is not computed, as one that reads values may, it runs again and
     computes that step. Raises StudyError in one line where it fails, ends or takes too long before.
     """
-    end = time.monotonic() + START_SECONDS
+    end = time.monotonic() + MOST_SECONDS
     failure = _failure(address, AS_WRITTEN, end)
     if failure is not None and failure.needs_values:
         computed = _failure(address, Conditions(values=True), end)
@@ -199,12 +172,12 @@ def recording(address: Address, **changes: Any) -> tuple[Found, dict[str, Any]]:
     if first is not None and conditions != first.conditions:
         variant = hashlib.sha256(repr(conditions).encode()).hexdigest()[:8]
     if known(address, variant) is None:
-        failure = _failure(address, conditions, time.monotonic() + START_SECONDS, variant)
+        failure = _failure(address, conditions, time.monotonic() + MOST_SECONDS, variant)
         if failure is not None:
             raise StudyError(str(failure))
-    found = known(address, variant)
-    assert found is not None
-    return found, json.loads(_kept(address, variant, ".trace").read_text(encoding="utf-8"))
+    training = known(address, variant)
+    assert training is not None
+    return training, json.loads(_kept(address, variant, ".trace").read_text(encoding="utf-8"))
 
 
 def _failure(address: Address, conditions: Conditions, end: float, variant: str = "") -> Failure | None:
@@ -225,7 +198,7 @@ def _failure(address: Address, conditions: Conditions, end: float, variant: str 
     except subprocess.TimeoutExpired:
         with suppress(OSError):
             line = last_line(_kept(address, suffix=".stuck").read_text(encoding="utf-8"), address)
-        return Failure(f"{address.label}: its training did not start within {START_SECONDS:g} s{line}", LESS)
+        return Failure(f"{address.label}: its training did not start within {MOST_SECONDS:g} s{line}", LESS)
     if known(address, variant) is not None:
         return None
     if done.returncode == -signal.SIGKILL:
@@ -309,7 +282,7 @@ def library_of(error: BaseException, path: Path) -> str | None:
         parts = Path(file).parts
         place = next((place + 1 for place, part in enumerate(parts) if part in PACKAGES), len(parts))
         name = "".join(parts[place : place + 1]).removesuffix(".py")
-        if name and name not in (*FRAMEWORKS, "whichdevice"):
+        if name and name not in (*NOT_NAMED, "whichdevice"):
             with suppress(metadata.PackageNotFoundError):
                 return f"{name} {metadata.version(name)}"
             return name
@@ -390,7 +363,7 @@ def _look(address: Address, run: ScriptRun, variant: str) -> None:
     sys.modules["__main__"] = run.main  # where workers of a loader find the script's classes
     try:
         if not variant:
-            size = getattr(script.functions, "loads", None) or training.batch_size
+            size = getattr(script.recorded, "loads", None) or training.batch_size
             training = replace(training, pipeline=tuple(rates(script.batches, size)))
     except Exception as error:  # of the script's own data set
         note = f"Its input pipeline fails here and is not timed: {error_line(error, address)}."

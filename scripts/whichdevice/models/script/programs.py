@@ -5,33 +5,31 @@ ends least often counts. All programs that run in it are the step. Each is lower
 for twice of it: between two batches all is linear.
 """
 
-import math
 import re
 import statistics
 import sys
 import time
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
-from itertools import pairwise
 from types import FrameType, SimpleNamespace
 from typing import Any
 
 from whichdevice.base.errors import StudyError
 from whichdevice.models.framework import JAX
-from whichdevice.models.script.amounts import Length, Loop, length_of, loops_at
-from whichdevice.models.script.found import COUNTER, Found, Script
-from whichdevice.models.script.run import ScriptRun, Watcher, is_own, others_like
+from whichdevice.models.script.amounts import Length, amounts_of, loops_at
+from whichdevice.models.script.found import COUNTER, Evaluation, Found, Script
+from whichdevice.models.script.frames import caller, line_of, own_frames
+from whichdevice.models.script.periods import PERIODS, TIMED_PERIODS, TIMED_SECONDS, Periods, Turn
+from whichdevice.models.script.run import ScriptRun, Watcher
+from whichdevice.models.script.text import others_like
 
-PERIODS, VARYING = 2, 8  # that are recorded; where lengths vary
-SLOW, PATIENCE, MANY = 10.0, 20.0, 64  # seconds and ends for which another function that trains is waited for
-TIMED_PERIODS, TIMED_SECONDS = 20, 10.0  # until a step is timed here
+VARYING = 8  # periods that are recorded where lengths vary
 MAX_OPERATIONS, MAX_KERNELS, MAX_BYTES = 5e10, 400, 2**30  # of a program in all its runs that is computed here
 LENGTHS = "Lengths vary from {least} to {most}: a step is the mean of {count} batches."
 NO_BATCH = "How many examples its batch has does not show: it is counted by steps."
-NO_END = "how long its training goes on does not show"
-BATCH_SIZE = re.compile("batch_?size", re.IGNORECASE)  # in the name of a variable or setting
+NAMED_FOR_BATCH = re.compile("batch_?size", re.IGNORECASE)  # in the name of a variable or setting
 
 
 @dataclass(eq=False)
@@ -64,37 +62,30 @@ class Program:
 
 
 @dataclass
-class Turn:
+class ProgramTurn(Turn):
     """The work between two ends of functions that train."""
 
-    runs: list[Program] = field(default_factory=list)
-    held: dict[int, float] = field(default_factory=dict)  # bytes of arguments, by their place in memory
-    seconds: float = 0.0
-    loops: list[Loop] = field(default_factory=list)
-    line: int | None = None  # of the script
-
-    @property
-    def function(self) -> Hashable:
-        """Return the function at whose end it ends."""
-        return self.runs[-1].function
+    runs: list[Program]
+    held: dict[int, float]  # bytes of arguments, by their place in memory
+    seconds: float
 
 
-class Periods:
+class Training(Periods[ProgramTurn]):
     """Records what a script runs until enough of its training has run, and ends it there."""
 
     def __init__(self, watcher: Watcher) -> None:
+        super().__init__()
         self.run, self.framework, self._watcher = watcher.run, JAX, watcher
-        self.turns: list[Turn] = []
         self.notes: list[str] = []
-        self.facts: dict[str, Any] = {}  # of what is found, beside amounts
-        self.stated: Length | None = None  # by arguments of a library's loop, in place of those of loops
+        self.evaluations: tuple[Evaluation, ...] = ()
+        self.stated: Length | None = None  # as arguments of a library's loop say, whatever loops show
         self.examples: int | None = None  # of an epoch, where they are stated
         self.batches: Any = None  # what gives batches; None: what the innermost loop goes over
         self.without_values = False  # whether a program was not computed
         self.keras, self.recurrent, self.parallel = False, list[Any](), False
         self.counted_notes: list[str] = []  # on how the step is counted
         self.frame: FrameType | None = None  # that called a library's loop; None: the script's own trains
-        self._turn, self._began = Turn(), math.inf
+        self._runs, self._held, self._seconds = list[Program](), dict[int, float](), 0.0  # of the turn that goes on
 
     def computes(self, program: Program) -> bool:
         """Return whether a program is run, rather than its results made up."""
@@ -105,57 +96,42 @@ class Periods:
     @property
     def is_whole(self) -> bool:
         """Return whether a period was recorded: a function that trains ended twice, or trains for several steps."""
-        ends = Counter(turn.function for turn in self.turns)
-        return max(ends.values(), default=0) > 1 or any(turn.runs[-1].steps != 1 for turn in self.turns)
+        return super().is_whole or any(turn.runs[-1].steps != 1 for turn in self.turns)
 
     def ran(self, program: Program, held: Mapping[int, float], seconds: float, frame: FrameType | None) -> None:
         """Note that a program ran, with these arguments; one that trains ends a turn."""
         program.runs += 1
-        self._turn.runs.append(program)
-        self._turn.held |= held
-        self._turn.seconds += seconds
+        self._runs.append(program)
+        self._held |= held
+        self._seconds += seconds
         if not program.trained or self.run.over:
             return
-        if not self.turns:
+        if not self.turns:  # what came before it is of no step
             self._watcher.write_nothing()
-            self._turn = Turn([program], dict(held), seconds)  # what came before belongs to no step
-        self._began = min(self._began, time.monotonic())
-        self._turn.loops, _ = loops_at(frame, self.run.loaders, {})
-        self._turn.line = line_of(frame, self.run)
-        self.turns.append(self._turn)
-        self._turn = Turn()
+            self._runs, self._held, self._seconds = [program], dict(held), seconds
+        loops, _ = loops_at(frame, self.run.loaders, {})
+        line = line_of(frame, self.run.path)
+        self.add(ProgramTurn(program.function, loops, line, self._runs, self._held, self._seconds))
+        self._runs, self._held, self._seconds = [], {}, 0.0
         if self._is_enough():
             self.run.stop(self.script)
 
     def _is_enough(self) -> bool:
-        ends, waited = Counter(turn.function for turn in self.turns), time.monotonic() - self._began
+        waited, least = time.monotonic() - self.began, min(self.ends.values())
         if self.run.conditions.timed:
-            return min(ends.values()) > TIMED_PERIODS or (waited > TIMED_SECONDS and min(ends.values()) > PERIODS)
-        wanted = 1 if waited > SLOW else VARYING if self._lengths() else PERIODS
-        return min(ends.values()) > wanted or waited > PATIENCE or len(self.turns) > MANY * len(ends)
+            return least > TIMED_PERIODS or (waited > TIMED_SECONDS and least > PERIODS)
+        return self.are_enough(waited, VARYING if self._lengths() else PERIODS)
 
     def _lengths(self) -> set[int]:
         """Return the lengths of batches, where they differ by more than the number of examples; the longest ones."""
-        first = self.turns[0].function
-        of_one = [turn.runs[-1].shapes for turn in self.turns if turn.function == first]
+        of_one = [turn.runs[-1].shapes for turn in self.turns if turn.end == self.turns[0].end]
         arrays = [[shape[1:] for shape in shapes] for shapes in zip(*of_one, strict=False)]
         sizes = [{*axis} for shapes in arrays for axis in zip(*shapes, strict=False)]
         return max((axis for axis in sizes if len(axis) > 1), key=max, default=set())
 
-    def periods(self) -> list[list[Turn]]:
-        """Return the turns of each period of the function that ends least often."""
-        ends = Counter(turn.function for turn in self.turns)
-        if len(ends) == len(self.turns):  # none comes again
-            return [self.turns]
-        repeated = [one for one, count in ends.items() if count > 1] or [*ends]
-        least = min(repeated, key=ends.__getitem__)
-        places = [place for place, turn in enumerate(self.turns) if turn.function == least]
-        places = [-1, *places] if len(places) == 1 else places
-        return [self.turns[begin + 1 : end + 1] for begin, end in pairwise(places)]
-
     def script(self) -> Script:
         """Return what was found of the training, with the count or the seconds of its step."""
-        periods = self.periods()
+        periods = self.of_least()
         last = periods[-1][-1]
         steps, rows = last.runs[-1].steps, last.runs[-1].rows
         if rows is None:  # as of a GAN's maker, beside a judge that sees a batch
@@ -167,29 +143,23 @@ class Periods:
         whole = (rows or 1) * last.runs[-1].shared
         size = max(1, whole // gpus)
         count = self._count(periods, size, steps or 1) if gpus == 1 or not self.run.counts_gpus else None
-        length = self._length(periods)
-        known = steps is not None and length.turns is not None and length.epochs is not None
-        if known and not math.isfinite(length.turns * length.epochs):  # type: ignore[operator]
-            known = False
-        turns = max(1, round(length.turns * steps)) if known else None  # type: ignore[operator]
-        facts: dict[str, Any] = {"examples": self.examples, "epochs": None, "unknown": length.unknown or NO_END}
-        if known and turns is not None and length.epochs is not None:
-            exact = self.examples if self.examples and abs(self.examples - turns * whole) <= whole else turns * whole
-            facts = {"unknown": None, "examples": exact, "epochs": max(1, round(length.epochs))}
+        length = self._length()
+        turns = None if length.turns is None or steps is None else length.turns * steps
+        amounts = amounts_of(length._replace(turns=turns), whole, self.examples)
         several: dict[str, Any] = {"keeps": "examples", "asks": None} if self.run.counts_gpus and gpus == 1 else {}
-        found = Found(
+        training = Found(
             self.framework, size, unit="example" if rows else "step", line=last.line, precision=_precision(count),
             notes=(*self.notes, *self._varies(), *([] if rows else [NO_BATCH]),
                    *others_like(self.run.path, last.line, last.runs[-1].name)),
-            **several, **facts, **self.facts,
+            examples=amounts.examples, epochs=amounts.epochs, unknown=amounts.unknown, evaluations=self.evaluations,
+            **several,
         )  # fmt: skip
-        total = turns * facts["epochs"] if turns else None
         parallel = self.parallel or any(one.devices > 1 for period in periods for turn in period for one in turn.runs)
-        record = SimpleNamespace(count=count, steps=total, compares=True, joins=True, parallel=parallel)
+        record = SimpleNamespace(count=count, steps=amounts.steps, compares=True, joins=True, parallel=parallel)
         loaders = [loop.loader for loop in last.loops if loop.loader is not None]
-        return Script(found, record, self.batches if self.batches is not None or not loaders else loaders[-1])
+        return Script(training, record, self.batches if self.batches is not None or not loaders else loaders[-1])
 
-    def _count(self, periods: Sequence[Sequence[Turn]], size: int, steps: float) -> dict[str, Any]:
+    def _count(self, periods: Sequence[Sequence[ProgramTurn]], size: int, steps: float) -> dict[str, Any]:
         """Count the mean period, of which each run of the last program may be several steps."""
         runs = Counter(one for period in periods for turn in period for one in turn.runs)
         times = {one: count / len(periods) / (steps if one.has_all else 1) for one, count in runs.items()}
@@ -198,14 +168,14 @@ class Periods:
         count = import_module(COUNTER).step_count(times, size, held, self.recurrent, self.keras, self.counted_notes)
         return dict(count.model_dump(mode="json"))
 
-    def _length(self, periods: Sequence[Sequence[Turn]]) -> Length:
+    def _length(self) -> Length:
         """Return how long the training is, in runs of the function that ends least often."""
-        ends = [turn for turn in self.turns if turn.function == periods[-1][-1].function]
-        around = length_of(ends[0].loops, ends[-1].loops, max(1, len(ends) - 1), {})
+        around = self.length({})
         if self.stated is None:
             return around
-        if not ends[-1].loops or around.turns is None or around.epochs is None:  # of a loop around `fit`
-            return self.stated if not ends[-1].loops else Length(self.stated.turns, None, around.unknown)
+        has_loops = bool(self.of_least()[-1][-1].loops)  # around `fit`
+        if not has_loops or around.turns is None or around.epochs is None:
+            return Length(self.stated.turns, None, around.unknown) if has_loops else self.stated
         epochs = None if self.stated.epochs is None else self.stated.epochs * around.turns * around.epochs
         return self.stated._replace(epochs=epochs)
 
@@ -219,16 +189,16 @@ class ProgramWatcher(Watcher):
 
     def __init__(self, run: ScriptRun) -> None:
         super().__init__(run)
-        self.periods: Periods = run.periods or Periods(self)
+        self.periods: Training = run.periods or Training(self)
         run.periods = self.periods
 
     @property
-    def trains(self) -> bool:  # type: ignore[override]
+    def trains(self) -> bool:
         """Return whether a program took gradients."""
         return bool(self.periods.turns)
 
     @property
-    def without_values(self) -> bool:  # type: ignore[override]
+    def without_values(self) -> bool:
         """Return whether its training has started and is not computed."""
         return self.trains and self.periods.without_values
 
@@ -241,7 +211,20 @@ class ProgramWatcher(Watcher):
         """Note sentences for the answer, each once."""
         self.periods.notes += [note for note in notes if note and note not in self.periods.notes]
 
-    def ended(self, variables: Mapping[str, Any]) -> Script | None:
+    def computed(self, program: Program, held: Mapping[int, float], compute: Callable[[], Any]) -> Any:
+        """Return what a program gives, or results without values where it would take long; note that it ran."""
+        frame, began = self.periods.frame or caller(), time.perf_counter()
+        result = None if self.periods.computes(program) else self.made(program)
+        if result is None:
+            result = compute()
+        self.periods.ran(program, held, time.perf_counter() - began, frame)
+        return result
+
+    def made(self, program: Program) -> Any:
+        """Return results of a program without values; None: it has to be computed."""
+        return program.results
+
+    def ended(self) -> Script | None:
         """Return what was recorded of a script that came to its end."""
         return self.periods.script() if self.trains else None
 
@@ -269,20 +252,18 @@ def doubled(shape: Sequence[int], rows: int) -> tuple[int, ...]:
 
 def named_sizes(run: ScriptRun) -> set[int]:
     """Return the values of what is named for a batch's size where the script is: variables and settings in them."""
-    found, frame = set[int](), caller(run)
-    while frame is not None:
-        if is_own(frame.f_code.co_filename, run.path):
-            for variables in (frame.f_locals, frame.f_globals):
-                found.update(_named(variables))
-                for value in [*variables.values()]:
-                    found.update(_named(value if isinstance(value, dict) else getattr(value, "__dict__", {})))
-        frame = frame.f_back
-    return found
+    sizes = set[int]()
+    for frame in own_frames(sys._getframe(1), run.path):
+        for variables in (frame.f_locals, frame.f_globals):
+            sizes.update(_named(variables))
+            for value in [*variables.values()]:
+                sizes.update(_named(value if isinstance(value, dict) else getattr(value, "__dict__", {})))
+    return sizes
 
 
 def _named(variables: Mapping[Any, Any]) -> Iterator[int]:
     for name, held in [*variables.items()]:
-        if isinstance(name, str) and BATCH_SIZE.search(name):
+        if isinstance(name, str) and NAMED_FOR_BATCH.search(name):
             value = getattr(held, "value", held)  # of a flag
             if type(value) is int:
                 yield value
@@ -298,27 +279,7 @@ def _precision(count: Mapping[str, Any] | None) -> str:
     return "float32" if sums["float32"] > sums["tf32"] else "single"
 
 
-def line_of(frame: FrameType | None, run: ScriptRun) -> int | None:
-    """Return the line of the script that a frame's callers are at; None: they are in other files."""
-    while frame is not None:
-        if frame.f_code.co_filename == str(run.path):
-            return frame.f_lineno
-        frame = frame.f_back
-    return None
-
-
-def caller(run: ScriptRun | None = None) -> FrameType | None:
-    """Return the innermost frame outside of this package; of a run, the innermost one in the script's files."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        passes = (frame.f_globals.get("__name__") or "").startswith("whichdevice.")
-        if not passes and (run is None or is_own(frame.f_code.co_filename, run.path)):
-            break
-        frame = frame.f_back
-    return frame
-
-
 def refused(run: ScriptRun, reason: str) -> StudyError:
     """Return an error that names the line that the script is at."""
-    line = line_of(sys._getframe(1), run)
+    line = line_of(sys._getframe(1), run.path)
     return StudyError(f"{run.path.name}{f', line {line}' if line else ''}: {reason}")

@@ -4,7 +4,7 @@
 
 The script runs in a thread. Each framework has a watcher, which is attached when the script, a library or another file
 of the script imports the framework. It calls `run.stop(...)` where the first step begins. That call never returns: the
-thread waits for ever, so the script's `finally:`, `except BaseException:` and context managers do not run, and nothing
+thread waits for ever, so the script's `finally:`, `except BaseException:` and context managers stay idle, and nothing
 of the user's is written. This thread goes on with the script's own objects.
 
 The one place where public names of other packages are replaced, here and in the watchers, while a script runs:
@@ -13,7 +13,6 @@ The one place where public names of other packages are replaced, here and in the
 """
 
 import argparse
-import ast
 import atexit
 import builtins
 import io
@@ -30,11 +29,10 @@ import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, chdir, contextmanager
-from functools import partial, wraps
+from functools import wraps
 from importlib import import_module
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
-from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, NoReturn
@@ -47,11 +45,11 @@ from whichdevice.models.address import Address, file_address
 from whichdevice.models.framework import JAX, KERAS, TORCH, framework_of
 from whichdevice.models.model_file import error_line
 from whichdevice.models.script.found import AS_WRITTEN, Conditions, Script
+from whichdevice.models.script.frames import is_own
 from whichdevice.models.script.stand_ins import FirstFinder, Silent, StandIns
 
 NAME_IT = "give its arguments after --, or name the file that trains"
 WATCH_IT = "put its step into `with whichdevice.watch(model, optimizer) as step:` and call `step.ask()` after it"
-NOT_COUNTED = "Training starts in line {line}; what trains in line {which} is not counted."
 SEED = 0  # of random numbers, where the script sets no seed
 NVIDIA_SMI = "nvidia-smi"
 SILENT_LOGGERS = {"WANDB_MODE": "disabled", "COMET_MODE": "disabled", "NEPTUNE_MODE": "debug"}  # nothing is sent
@@ -70,22 +68,12 @@ WATCHERS = {  # by package, the module with its `Watcher`
 Result = Callable[[], Script] | StudyError  # of a run: what makes the script's functions, or why nothing does
 
 
-def is_own(file: str, path: Path) -> bool:
-    """Whether a file is the script or one beside or below it. Of a library's compiled code a relative name is known."""
-    inside = Path(file).absolute().is_relative_to(path.absolute().parent)
-    return inside and file[:1] != "<" and "site-packages" not in file and not file.endswith(".pyx")
-
-
 class ScriptRun:
     """One run of a script until its training starts."""
 
-    def __init__(
-        self, path: Path, start: Callable[[], dict[str, Any]] | None = None, conditions: Conditions = AS_WRITTEN
-    ) -> None:
+    def __init__(self, path: Path, conditions: Conditions = AS_WRITTEN) -> None:
         self.path, self.conditions = path.absolute(), conditions
         self.counts_gpus = False  # whether the script asked how many there are
-        given = {"get_ipython": Silent} if b"get_ipython" in self.path.read_bytes() else {}  # an exported notebook's
-        self._start = start or partial(_run_file, self.path, given)
         self.over = False  # from then on the watchers let everything pass
         self.exited = False  # whether the script ended itself, by SystemExit
         self.main = sys.modules["__main__"]  # the script as a module
@@ -93,7 +81,6 @@ class ScriptRun:
         self.loaders: dict[tuple[str, int], Any] = {}  # by the file and line where a loop began to go over them
         self.periods: Any = None  # of its training, by whichever watcher sees it first
         self._result: Result | None = None
-        self._variables: dict[str, Any] | None = None  # of a script that came to its end
         self._error: BaseException | None = None
         self._lock, self._done, self._process = threading.Lock(), threading.Event(), os.getpid()
 
@@ -123,12 +110,11 @@ class ScriptRun:
     @property
     def may_want_gpus(self) -> bool:
         """Return whether it counted its GPUs and ended or raised before its training, as where it wants more."""
-        error = self._error
         if not self.counts_gpus or self._result is not None or any(part.trains for part in self.watchers.values()):
             return False
-        if error is None or isinstance(error.__cause__, SystemExit):
+        cause = None if self._error is None else self._error.__cause__
+        if self._error is None or isinstance(cause, SystemExit):
             return True
-        cause = error.__cause__
         if cause is None or isinstance(cause, OSError | NameError | ImportError):
             return False
         frames = traceback.extract_tb(cause.__traceback__)
@@ -174,7 +160,7 @@ class ScriptRun:
         framework = framework_of(parsed(self.path.read_bytes()))
         watchers = sorted(self.watchers.items(), key=lambda named: named[0] != WATCHERS[framework])
         for _, watcher in watchers:
-            if (script := watcher.ended(self._variables or {})) is not None:
+            if (script := watcher.ended()) is not None:
                 return script
         seen = next((watcher for _, watcher in watchers), None)
         if seen is None:
@@ -186,29 +172,27 @@ class ScriptRun:
         try:
             for name in imported:
                 self.attach(name)
-            self._variables = self._start()
+            variables = _run_file(self.path)
             for watcher in list(self.watchers.values()):
-                watcher.finish(self._variables)
+                watcher.finish(variables)
         except StudyError as error:
             self._error = error
         except SystemExit as error:
             self.exited = True
-            if (failed := self._exit_error(error.code)) is not None:
-                failed.__cause__ = error
-            self._error = failed
+            if error.code not in (None, 0):
+                self._error = self._ended_by(error)
         except BaseException as error:
             address = Address(str(self.path), "file", self.path, root=self.path.parent)
             self._error = StudyError(f"{self.path.name}: {error_line(error, address)}")
             self._error.__cause__ = error
         self._done.set()
 
-    def _exit_error(self, code: Any) -> StudyError | None:
-        if code in (None, 0):
-            return None
-        if code == 2:  # of argparse, click and others, where arguments are wrong
-            return StudyError(f"{self.path.name}: ended before its training: exit code 2: {NAME_IT}")
-        text = f": {code}" if isinstance(code, str) else f" with exit code {code}"
-        return StudyError(f"{self.path.name}: ended before its training{text}")
+    def _ended_by(self, exit_: SystemExit) -> StudyError:
+        why = exit_.code if isinstance(exit_.code, str) else f"exit code {exit_.code}"
+        advice = f": {NAME_IT}" if exit_.code == 2 else ""  # of argparse, click and others, where arguments are wrong
+        error = StudyError(f"{self.path.name}: ended before its training: {why}{advice}")
+        error.__cause__ = exit_
+        return error
 
     @contextmanager
     def _harmless(self) -> Iterator[None]:
@@ -300,30 +284,37 @@ class Watcher(ABC):
 
     package: ClassVar[str]  # its name
 
-    trains = False  # whether a training has started
-    without_values = False  # whether the step is not computed, which the script's own code may need
+    def __init__(self, run: ScriptRun) -> None:
+        self.run = run
+        self.replacements = ExitStack()
 
     @property
     @abstractmethod
     def missing(self) -> str:
         """Return why a script that ended shows no training."""
 
-    def __init__(self, run: ScriptRun) -> None:
-        self.run = run
-        self.replacements = ExitStack()
+    @property
+    @abstractmethod
+    def trains(self) -> bool:
+        """Return whether a training has started."""
 
     @property
+    @abstractmethod
+    def without_values(self) -> bool:
+        """Return whether a training has started that is not computed, which the script's own code may need."""
+
+    @property
+    @abstractmethod
     def has_started(self) -> bool:
-        """Return whether it has seen a training that goes on for a while."""
-        return False
+        """Return whether a period was recorded, after which an error is no matter, or a step, where it exits itself."""
 
     @abstractmethod
     def attach(self, package: ModuleType) -> None:
         """Watch a package that was just imported, in the thread that imports it; once for each of its names."""
 
-    def ended(self, variables: Mapping[str, Any]) -> Script | None:
-        """Return what a script shows that came to its end with these variables; None: no training of this framework."""
-        return None
+    @abstractmethod
+    def ended(self) -> Script | None:
+        """Return what a script shows that came to its end; None: no training of this framework."""
 
     def finish(self, variables: Mapping[str, Any]) -> None:  # noqa: B027 - most have nothing to do
         """Let the script train what it only defines, at its end and in its thread."""
@@ -386,66 +377,11 @@ class _Attaching(Loader):
         self.run.attach(module.__name__)
 
 
-def _run_file(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Run a file as `python FILE` does; return its variables."""
-    main = ModuleType("__main__")
-    vars(main).update(given, __file__=str(path))
+def _run_file(path: Path) -> dict[str, Any]:
+    """Run a file as `python FILE` does, an exported notebook too; return its variables."""
+    main, text = ModuleType("__main__"), path.read_bytes()
+    vars(main).update({"__file__": str(path)} | ({"get_ipython": Silent} if b"get_ipython" in text else {}))
     sys.modules["__main__"] = main
-    code = compile(parsed(path.read_bytes()), str(path), "exec", dont_inherit=True)
+    code = compile(parsed(text), str(path), "exec", dont_inherit=True)
     exec(code, vars(main))  # nosec B102  # the user's own script
     return vars(main)
-
-
-def called_in(path: Path, name: str) -> bool:
-    """Whether a file calls or decorates with `torch.<name>`, a method `<name>`, or `<name>` imported from PyTorch.
-
-    `re.compile` is another module's function.
-    """
-    nodes = list(ast.walk(parsed(path.read_bytes())))
-    others, bare = set[str](), False  # modules that are not PyTorch's; whether the bare name is PyTorch's
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            others |= {alias.asname or alias.name for alias in node.names if not alias.name.startswith("torch")}
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("torch"):
-            bare = bare or any(alias.name == name for alias in node.names)
-    used = [node.func for node in nodes if isinstance(node, ast.Call)]
-    used += [decorator for node in nodes for decorator in getattr(node, "decorator_list", ())]
-    return any(
-        callee.attr == name and getattr(callee.value, "id", "") not in others
-        if isinstance(callee, ast.Attribute)
-        else bare and getattr(callee, "id", "") == name
-        for callee in used
-    )
-
-
-def others_like(path: Path, line: int | None, name: str = "") -> tuple[str, ...]:
-    """A sentence for the answer where lines beyond the loops around this one call what trains here, too.
-
-    What trains is `model.fit`, `optimizer.step` or the function of this name; else the function around it, where its
-    first call is in no loop, as such a loop may evaluate by it.
-    """
-    tree, at, others = parsed(path.read_bytes()), line or 0, set[int]()
-    loops = [_lines(loop) for loop in ast.walk(tree) if isinstance(loop, ast.For | ast.While)]
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    calls = sorted((call.lineno, ast.unparse(call.func)) for call in calls_of(tree))
-    here = {called for number, called in calls if number == line}
-    trains = {called for called in here if called.endswith((".fit", ".step")) or called.rpartition(".")[2] == name}
-    for _ in range(1 + len(functions)):
-        inside = [lines for lines in loops if at in lines] or [range(at, at + 1)]
-        others = {number for number, called in calls if called in trains} - {*chain(*inside)}
-        around = [node for node in functions if at in _lines(node)][-1:]
-        trains = {node.name for node in around}
-        again = [number for number, called in calls if called in trains and number not in _lines(around[0])]
-        if others or not again or any(again[0] in lines for lines in loops):
-            break
-        at = again[0]
-    return (NOT_COUNTED.format(line=line, which=", ".join(map(str, sorted(others)))),) if others else ()
-
-
-def _lines(node: Any) -> range:
-    return range(node.lineno, node.end_lineno + 1)
-
-
-def calls_of(tree: ast.AST) -> Iterator[ast.Call]:
-    """The calls in a file or a part of one."""
-    return (node for node in ast.walk(tree) if isinstance(node, ast.Call))

@@ -1,8 +1,8 @@
 """Packages in whose place something silent does: they make no step, or are not here.
 
 Packages that log (Weights & Biases and others) do nothing, whether they are here or not. TensorBoard is silent where it
-is not installed. DeepSpeed, Apex and Horovod train in one
-process: what they wrap is the model itself. `torch_names` puts the same in place of an installed DeepSpeed.
+is not installed. DeepSpeed, Apex and Horovod train in one process: what they wrap is the model itself
+(torch_libraries.py, which puts the same in place of an installed DeepSpeed).
 """
 
 import ast

@@ -65,11 +65,11 @@ class Lowered:
             try:
                 text = str(compiled.experimental_get_compiler_ir(*specs)(stage="stablehlo"))
             except Exception as error:
-                found = set(WITHOUT_FORM.findall(str(error))) - self.left_out
-                if not found:
+                unknown = set(WITHOUT_FORM.findall(str(error))) - self.left_out
+                if not unknown:
                     raise StudyError(f"XLA does not take its step: {line_of_error(error)}") from error
-                self.left_out |= found
-                self.named |= found
+                self.left_out |= unknown
+                self.named |= unknown
                 continue
             count = import_module(COUNTER)
             module = count.parsed_program(text)
@@ -149,14 +149,18 @@ class Lowered:
         return rows_of(([tuple(leaf.shape) for leaf in tf.nest.flatten(one) if is_tensor(leaf) and len(leaf.shape)]
                         for one in given), self._named)  # fmt: skip
 
+    @property
+    def note(self) -> str | None:
+        """Return a sentence on what is left out of it; None: it has all."""
+        return LEFT_OUT.format(names=", ".join(sorted(self.named))) if self.named else None
+
     def doubled(self) -> list[tuple[int, ...]]:
         """Return the shapes of twice as many examples."""
         return [doubled(shape, self.rows or 0) for shape in self.shapes]
 
     @cached_property
     def _variables(self) -> dict[int, float]:
-        variables = self.traced.graph.variables
-        return {id(one.handle): float(np.prod(one.shape)) * one.dtype.size for one in variables}
+        return {id(one.handle): nbytes(one) for one in self.traced.graph.variables}
 
     @property
     def state(self) -> float:
@@ -167,8 +171,7 @@ class Lowered:
     def held(self) -> dict[int, float]:
         """Return the bytes of its variables and of its batch, by their place in memory."""
         given = [self._leaves[place] for place in self.places]
-        return self._variables | {id(one): float(np.prod(shape)) * _width(one)
-                       for one, shape in zip(given, self.shapes, strict=True)}  # fmt: skip
+        return self._variables | {id(one): nbytes(one, shape) for one, shape in zip(given, self.shapes, strict=True)}
 
 
 def line_of_error(error: BaseException) -> str:
@@ -192,8 +195,9 @@ def is_tensor(leaf: Any) -> bool:
                                             and leaf.dtype != tf.variant)  # fmt: skip
 
 
-def _width(array: Any) -> float:
-    return float(getattr(array.dtype, "size", 0) or getattr(array.dtype, "itemsize", 0))
+def nbytes(array: Any, shape: Sequence[int] | None = None) -> float:
+    """Return the bytes of a tensor or variable, perhaps of another shape."""
+    return float(np.prod(array.shape if shape is None else shape)) * tf.as_dtype(array.dtype).size
 
 
 def _zeros(tensor: Any) -> Any:

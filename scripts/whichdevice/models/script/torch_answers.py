@@ -6,47 +6,26 @@ Tensors that it sends to a GPU stay on the CPU; the recorder knows them, unless 
 ones.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map_only
 
-from whichdevice.models.script.torch_fakes import has_fake, is_fake
+from whichdevice.models.script.torch_fakes import SET_DATA, has_fake, is_fake
 from whichdevice.models.script.torch_names import on_cpu
 
-LARGE = 2**28  # bytes of a tensor that has no values once it is on the GPU
+LARGE_TENSOR = 2**28  # bytes of a tensor that has no values once it is on the GPU
 CHANGES = ("add_", "sub_", "mul_", "copy_", "__iadd__", "__isub__", "__imul__")
-SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 ON_GPU: Mapping[Any, Any] = {torch.Tensor.is_cuda.__get__: True, torch.Tensor.get_device: 0}  # type: ignore[attr-defined]
-
-
-class Watching(Protocol):
-    """The receiver of a script's calls (watch_torch.py)."""
-
-    recorder: Any
-
-    def replace(self, owner: Any, name: str, value: Any) -> None:
-        """Put a value in place of an attribute until the script is over."""
-
-    def changes(self, weight: Any) -> None:
-        """Note that the script changes a weight itself."""
-
-    def weight(self, weight: Any) -> Any:
-        """Return a weight as it is here."""
-
-    def fails(self) -> None:
-        """Note that a function of PyTorch raises."""
 
 
 class Answers(TorchFunctionMode):
     """Answers what a script asks of devices and of values in any call of PyTorch."""
 
-    def __init__(self, watching: Watching) -> None:
+    def __init__(self, watching: Any) -> None:
         super().__init__()
         self._watching, self._recorder = watching, watching.recorder
 
@@ -88,7 +67,7 @@ class Answers(TorchFunctionMode):
         if goes and first is None:
             with self._recorder.fakes.mode:
                 made = function(*args, **kwargs)
-            if isinstance(made, torch.Tensor) and made.nbytes > LARGE:
+            if isinstance(made, torch.Tensor) and made.nbytes > LARGE_TENSOR:
                 self._recorder.hold(made)
                 return made
         made = function(*args, **kwargs)
@@ -98,7 +77,7 @@ class Answers(TorchFunctionMode):
         """Return a tensor that is sent to the GPU, a large one without values."""
         if tensor.layout != torch.strided or tensor.device.type == "meta":
             return tensor
-        if tensor.nbytes > LARGE and not is_fake(tensor) and not tensor.requires_grad:
+        if tensor.nbytes > LARGE_TENSOR and not is_fake(tensor) and not tensor.requires_grad:
             tensor = self._recorder.fakes.like(tensor)
         if tensor.dim() and not self._recorder.is_held(tensor):
             self._recorder.note_given(tensor)
@@ -122,7 +101,7 @@ class Answers(TorchFunctionMode):
         return known[id(tensor)]
 
 
-def answer(watching: Watching) -> None:
+def answer(watching: Any) -> None:
     """Answer what this thread asks, which does not end, and each one that begins: libraries load weights in some."""
     Answers(watching).__enter__()
     run = threading.Thread.run

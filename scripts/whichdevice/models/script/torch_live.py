@@ -9,22 +9,22 @@ import torch
 from whichdevice.base.errors import StudyError
 from whichdevice.models.script.found import Conditions, Script
 from whichdevice.models.script.look import keep_watched
-from whichdevice.models.script.watch_torch import Meant, Watching
+from whichdevice.models.script.watch_torch import Watching
 
 
-class Watch(Meant):
+class Watch:
     """The step of a PyTorch loop that runs on: `with Watch(optimizer, ask, folder) as step:` around some steps."""
 
     def __init__(self, optimizer: torch.optim.Optimizer, ask: Callable[..., Any], folder: Path) -> None:
-        super().__init__(optimizer)
+        Watching.meant = self._optimizer = optimizer
         self._ask, self._folder = ask, folder
         self._watching: Watching | None = None
         self._script: Script | None = None
 
     def __enter__(self) -> "Watch":
-        if not Meant.probing:
+        if not Watching.probing:
             self._watching = Watching(Live())  # type: ignore[arg-type]
-            self._watching.attach_live(self.optimizer)
+            self._watching.attach_live(self._optimizer)
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -34,7 +34,7 @@ class Watch(Meant):
         watching.run.over = True
         watching.replacements.close()
         if error[0] is None:
-            self._script = watching.ended({})
+            self._script = watching.ended()
             if self._script is None:
                 raise StudyError("watch: the optimiser did not step: run at least one step inside of `with`")
 

@@ -1,8 +1,11 @@
-"""The loaders of a PyTorch script that is recorded: they work in its process, and their batches are counted.
+"""The batches of a PyTorch script that is recorded: loaders work in its process; examples of calls are counted.
 
     loaders = Loaders(recorder)
     loaders.watch(replace)
     loaders.take()       # batches since the last time, by the place of their loader in memory
+    rows.begin(gradients, module, frame)    # an outermost module is called in training
+    rows.note(args)                         # and modules in it
+    rows.take()                             # examples since the last time, by the place of the call
 """
 
 import sys
@@ -14,10 +17,15 @@ from types import FrameType, SimpleNamespace
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 from torch.utils.data import BatchSampler, DataLoader
 
 from whichdevice.models.script.amounts import known_length
+from whichdevice.models.script.frames import frames
 from whichdevice.models.script.run import SEED
+
+TIMED = 3  # axes of sequences: time, example, feature
+PLACES = 12  # innermost lines that tell one call from another
 
 
 class Loaders:
@@ -103,13 +111,6 @@ class Batches(Iterator[Any]):
         return len(self._batches)  # type: ignore[arg-type]
 
 
-def frames(frame: FrameType | None) -> Iterator[FrameType]:
-    """Yield a frame and those around it."""
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
-
-
 def rows_of(batch: Any) -> int:
     """Examples of a batch: the length of its first tensor, or of a list of examples."""
     if isinstance(batch, torch.Tensor):
@@ -119,3 +120,50 @@ def rows_of(batch: Any) -> int:
     if isinstance(batch, tuple | list) and batch:
         return len(batch) if isinstance(batch, list) and not isinstance(batch[0], torch.Tensor) else rows_of(batch[0])
     return known_length(batch) or 1
+
+
+class Rows:
+    """Counts the examples of calls since the last step, by the number of the next gradients and the place."""
+
+    def __init__(self) -> None:
+        self._counts = Counter[Any]()
+        self._call: Any = None  # whose examples do not show yet
+
+    def begin(self, gradients: int, module: torch.nn.Module, frame: FrameType | None) -> None:
+        """Begin an outermost module's call."""
+        self._call = gradients, id(module), tuple(_lines(frame))
+
+    def note(self, given: Any) -> None:
+        """Note the examples of the call by the first tensor that a module in it is given."""
+        tensors = [part for part in tree_leaves(given) if isinstance(part, torch.Tensor) and part.ndim]
+        if self._call is not None and tensors:
+            self._counts.setdefault(self._call, len(tensors[0]))
+            self._call = None
+
+    def note_time_steps(self, gradients: int, module: torch.nn.Module, args: Any) -> None:
+        """Note the examples of a call whose layer takes time steps first, as long as what the call was given."""
+        given = args[0] if args else None
+        if getattr(module, "batch_first", True) or not isinstance(given, torch.Tensor) or given.ndim != TIMED:
+            return
+        call = next(reversed(self._counts), (None,))
+        if call[0] == gradients and self._counts[call] == given.shape[0]:
+            self._counts[call] = given.shape[1]
+
+    def end(self, named: Any) -> None:
+        """End the outermost call, which was given these arguments by name, too."""
+        self.note(named)
+        self._call = None
+
+    def take(self) -> Counter[Any]:
+        """Return the counts since the last time."""
+        counts, self._counts = self._counts, Counter()
+        return counts
+
+
+def _lines(frame: FrameType | None) -> Iterator[tuple[int, int]]:
+    """The innermost lines at which functions are, but for PyTorch's."""
+    left = PLACES
+    for one in frames(frame):
+        if left and not (one.f_globals.get("__name__") or "").startswith("torch."):
+            left -= 1
+            yield id(one.f_code), one.f_lineno

@@ -5,19 +5,17 @@
     ...
     names.gpus, names.mixed    # what it asked for
 
-This is the one file that replaces names of PyTorch and Lightning, in the process of the script alone, which gives them
-back when the script is over. Tensors that are sent to a device of CUDA stay where they are (torch_answers.py).
+They are replaced in the process of the script alone, which gives them back when the script is over. Tensors that are
+sent to a device of CUDA stay where they are (torch_answers.py). Names of other libraries are in torch_libraries.py.
 """
 
 import inspect
-import json
 import multiprocessing.process
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from functools import partial, wraps
-from pathlib import Path
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
@@ -49,12 +47,6 @@ TYPES = {  # by method of a module
 }  # fmt: skip
 NAMING = (str, torch.device)
 HALVES = (torch.float16, torch.bfloat16)
-SIZES = "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"  # DeepSpeed's settings
-TRAINERS = {"lightning": ("Trainer", "Fabric"), "lightning.pytorch": ("Trainer",), "pytorch_lightning": ("Trainer",),
-            "lightning.fabric": ("Fabric",), "lightning_fabric": ("Fabric",)}  # fmt: skip
-LOGGERS = ("TensorBoardLogger", "WandbLogger", "CometLogger", "MLFlowLogger", "NeptuneLogger", "CSVLogger")
-ALONE_IN_LIGHTNING = {"accelerator": "cpu", "devices": 1, "num_nodes": 1, "strategy": "auto", "precision": "32-true"}
-
 
 Moved = Callable[[torch.nn.Module, "torch.dtype | None", "torch.memory_format | None"], None]
 
@@ -120,18 +112,6 @@ class Whole(torch.nn.Module):
         return torch.nn.utils.clip_grad_norm_(self.parameters(), norm)
 
 
-class OneBatchNorm(torch.nn.BatchNorm2d):
-    """Stands for a batch normalisation over several GPUs: it is one GPU's."""
-
-    def __init__(self, *args: Any, process_group: Any = None, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-
-    @staticmethod
-    def convert_sync_batchnorm(module: torch.nn.Module, *_: Any, **__: Any) -> torch.nn.Module:
-        """Return the module with its own normalisations."""
-        return module
-
-
 class _Kind(type):
     """The type of a class that stands for another one, whose instances count as its own."""
 
@@ -162,62 +142,6 @@ class Variable(metaclass=_Kind):
         return made.requires_grad_() if requires_grad else made
 
 
-class Engine(Whole):
-    """Stands for DeepSpeed's: the module, its loss's gradients, and a step of the optimiser after so many batches."""
-
-    local_rank = global_rank = 0
-    device = torch.device("cpu")
-
-    def __init__(
-        self, module: torch.nn.Module, optimizer: Any, schedule: Any, settings: Mapping[str, Any], world: int = 1
-    ) -> None:
-        super().__init__(module)
-        self.optimizer, self.lr_scheduler = optimizer, schedule
-        self.micro_steps = self.global_steps = 0
-        total, micro, sums = (given if isinstance(given := settings.get(name), int) else None for name in SIZES)
-        self._sums = sums or max(1, (total or 1) // ((micro or total or 1) * world))
-        micro = micro or max(1, (total or 1) // (self._sums * world))
-        for name, number in zip(SIZES, (total or micro * self._sums * world, micro, self._sums), strict=True):
-            setattr(self, name, partial(_answer, number))
-        for name in ("fp16", "bfloat16"):
-            setattr(self, f"{name}_enabled", partial(_answer, name in _halves(settings)))
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the module with 16-bit inputs in its own format: its weights make the step mixed."""
-        kind = next(self.parameters()).dtype
-        args, kwargs = tree_map_only(
-            torch.Tensor, lambda given: given.to(kind) if given.dtype in HALVES else given, (args, kwargs)
-        )
-        return self.module(*args, **kwargs)
-
-    def backward(self, loss: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
-        """Take gradients."""
-        loss.backward()  # type: ignore[no-untyped-call]
-        return loss
-
-    def step(self, *_: Any, **__: Any) -> None:
-        """Step after the last of the batches that are summed."""
-        self.micro_steps += 1
-        if self.is_gradient_accumulation_boundary():
-            self.global_steps += 1
-            self.optimizer.step()
-            self.optimizer.zero_grad()
-
-    def is_gradient_accumulation_boundary(self) -> bool:
-        """Return whether the optimiser steps now."""
-        return self.micro_steps % self._sums == 0
-
-
-class Accelerator(Silent):
-    """Stands for DeepSpeed's name of the GPU."""
-
-    def device_name(self, *_: Any) -> str:
-        """Return what tensors are sent to."""
-        return "cuda"
-
-    current_device_name = device_name
-
-
 class Names:
     """The replaced names, and what the script asked for by them."""
 
@@ -246,7 +170,7 @@ class Names:
         self._put(torch.nn.Module, "to_empty", emptied)
         self._put(torch.autocast, "__init__", self._autocast(torch.autocast.__init__))
         self._put(torch.amp.GradScaler, "step", _scaled)
-        self._put(torch.nn.Module, "share_memory", _first)
+        self._put(torch.nn.Module, "share_memory", first)
         for name in ("clip_grad_norm_", "clip_grad_value_"):  # a GPU clips all gradients together
             clipped = _together(getattr(torch.nn.utils, name))
             for owner in (torch.nn.utils, sys.modules[torch.nn.utils.clip_grad_norm_.__module__]):
@@ -261,7 +185,7 @@ class Names:
             for wrapper, stand_in in wrappers.items():
                 if hasattr(owner, wrapper):
                     self._put(owner, wrapper, stand_in)
-        self._put(torch.nn, "SyncBatchNorm", OneBatchNorm)
+        self._put(torch.nn.SyncBatchNorm, "forward", torch.nn.BatchNorm2d.forward)  # of one GPU
         for owner in (torch.autograd, torch.autograd.variable):
             self._put(owner, "Variable", Variable)
         if torch.distributed.is_available():
@@ -274,8 +198,8 @@ class Names:
         for name in ("new_group", "new_subgroups", "new_subgroups_by_enumeration"):
             self._put(group, name, _of_group(getattr(group, name)))
         self._put(group, "monitored_barrier", group.barrier)
-        self._put(group, "get_backend", partial(_answer, "nccl"))
-        self._put(group, "get_rank", partial(_answer, 0))
+        self._put(group, "get_backend", partial(answered, "nccl"))
+        self._put(group, "get_rank", partial(answered, 0))
         self._put(group, "get_world_size", lambda *_, **__: self._count())
 
     def _autocast(self, init: Callable[..., None]) -> Callable[..., None]:
@@ -292,9 +216,9 @@ class Names:
 
     def _replace_gpu(self) -> None:
         """Let all that asks of a GPU find one, of CUDA's or of any maker's."""
-        own = {
+        functions = {
             "device_count": self._count, "get_rng_state": lambda *_: torch.get_rng_state(),
-            "make_graphed_callables": _first, **{name: partial(_answer, answer) for name, answer in ANSWERS.items()},
+            "make_graphed_callables": first, **{name: partial(answered, answer) for name, answer in ANSWERS.items()},
         }  # fmt: skip
         for module in (sys.modules[name] for name in OF_GPUS if name in sys.modules):
             for name, value in [*vars(module).items()]:
@@ -303,9 +227,9 @@ class Names:
                 if name.endswith("Tensor"):
                     self._put(module, name, getattr(torch, name))
                 elif not (isinstance(value, type) and issubclass(value, Exception | torch.TypedStorage)):
-                    self._put(module, name, own.get(name, Moment))
+                    self._put(module, name, functions.get(name, Moment))
         self._put(torch.version, "cuda", CUDA)
-        self._put(torch.Tensor, "record_stream", partial(_answer, None))
+        self._put(torch.Tensor, "record_stream", partial(answered, None))
         self._put(torch, "Generator", OnHost)
         default = torch.set_default_device
         self._put(torch, "set_default_device", lambda device: default(*on_cpu((device,), {})[0]))
@@ -322,13 +246,19 @@ class Names:
 
         return Split
 
-    def replace_fsdp(self) -> None:
-        """Replace what shares a module out; its import takes a while."""
+    def replace_sharding(self, source: str) -> None:
+        """Let modules and layers that GPUs would share out stay whole, where a script of this text does so."""
+        if "parallelize_module" in source:
+            import torch.distributed.tensor.parallel  # takes a while
+
+            self._put(torch.distributed.tensor.parallel, "parallelize_module", first)
+        if not ("fsdp" in source.lower() or "fully_shard" in source):
+            return
         import torch.distributed.fsdp
 
         def note(policy: Any) -> None:
             self.shares_weights = True
-            self._note_format(policy)
+            self.mixed = self.mixed or getattr(policy, "param_dtype", None) in HALVES
 
         def shared(module: Any, *_: Any, mp_policy: Any = None, **__: Any) -> Any:
             note(mp_policy)
@@ -341,15 +271,6 @@ class Names:
 
         self._put(torch.distributed.fsdp, "FullyShardedDataParallel", Sharded)
         self._put(torch.distributed.fsdp, "fully_shard", shared)
-
-    def replace_tensor_parallel(self) -> None:
-        """Let layers that GPUs would split stay whole."""
-        import torch.distributed.tensor.parallel
-
-        self._put(torch.distributed.tensor.parallel, "parallelize_module", _first)
-
-    def _note_format(self, policy: Any) -> None:
-        self.mixed = self.mixed or getattr(policy, "param_dtype", None) in HALVES
 
     def replace_processes(self, is_own: Callable[[str], bool], joins: bool) -> None:
         """Run in this process what the script starts one process each for, on so many GPUs; the first one trains.
@@ -367,99 +288,6 @@ class Names:
                 start(one)
 
         self._put(process, "start", started)
-
-    def stand_in(self, package: str) -> Mapping[str, Any]:
-        """Return names of DeepSpeed, Apex and Horovod that train in one process."""
-        kinds = {name: getattr(torch.optim, name) for name in ("Adam", "AdamW", "SGD")}
-        packages: dict[str, dict[str, Any]] = {
-            "deepspeed": {
-                "initialize": self._engine, "init_distributed": _begin, "add_config_arguments": _with_deepspeed,
-                "get_accelerator": partial(_answer, Accelerator()),
-            },
-            "deepspeed.ops.adam": {name: _without(torch.optim.AdamW) for name in ("FusedAdam", "DeepSpeedCPUAdam")},
-            "deepspeed.accelerator": {"get_accelerator": partial(_answer, Accelerator())},
-            "apex.amp": {
-                "initialize": self._with_apex, "scale_loss": lambda loss, *_, **__: nullcontext(loss),
-                "master_params": lambda optimizer: (
-                    weight for group in optimizer.param_groups for weight in group["params"]
-                ),
-            },
-            "apex.parallel": {"DistributedDataParallel": Whole, "convert_syncbn_model": _first},
-            "apex.optimizers": {f"Fused{name}": _without(kind) for name, kind in kinds.items()},
-            "apex.normalization": {"FusedLayerNorm": torch.nn.LayerNorm},
-            "horovod.torch": {
-                **dict.fromkeys(("size", "local_size"), self._count),
-                **dict.fromkeys(("rank", "local_rank"), partial(_answer, 0)),
-                **dict.fromkeys(("DistributedOptimizer", "allreduce", "allreduce_", "allgather", "broadcast",
-                                 "broadcast_", "broadcast_object", "allgather_object"), _first),
-            },
-        }  # fmt: skip
-        return packages.get(package, {})
-
-    def replace_deepspeed(self, package: Any) -> None:
-        """Replace DeepSpeed's engine, which needs GPUs."""
-        for name, value in self.stand_in("deepspeed").items():
-            self._put(package, name, value)
-
-    def _with_apex(self, models: Any, optimizers: Any = None, *_: Any, opt_level: str = "O1", **__: Any) -> Any:
-        self.mixed = self.mixed or opt_level != "O0"
-        return models if optimizers is None else (models, optimizers)
-
-    def _engine(
-        self,
-        args: Any = None,
-        model: Any = None,
-        optimizer: Any = None,
-        model_parameters: Any = None,
-        training_data: Any = None,
-        lr_scheduler: Any = None,
-        config: Any = None,
-        config_params: Any = None,
-        collate_fn: Any = None,
-        **_: Any,
-    ) -> tuple[Any, Any, Any, Any]:
-        """Return DeepSpeed's engine, optimiser, loader and schedule for these, in one process."""
-        given = config or config_params or getattr(args, "deepspeed_config", None) or {}
-        settings = given if isinstance(given, Mapping) else json.loads(Path(given).read_text(encoding="utf-8"))
-        self.mixed = self.mixed or bool(_halves(settings))
-        weights = [*(model_parameters or (weight for weight in model.parameters() if weight.requires_grad))]
-        if callable(optimizer):
-            optimizer = optimizer(weights)
-        if optimizer is None:
-            optimizer = torch.optim.SGD(weights) if "SGD" in _named(settings) else torch.optim.AdamW(weights)
-        engine = Engine(model, optimizer, lr_scheduler, settings, self._count())
-        self.each = True
-        loader = None
-        if training_data is not None:
-            sampler = torch.utils.data.DistributedSampler(training_data, self._count(), 0)
-            size = engine.train_micro_batch_size_per_gpu()
-            loader = torch.utils.data.DataLoader(training_data, size, sampler=sampler, collate_fn=collate_fn)
-        return engine, optimizer, loader, lr_scheduler
-
-    def replace_trainers(self, lightning: Any) -> None:
-        """Let Lightning's Trainer and Fabric train in one process on the CPU in full precision."""
-        for name in TRAINERS[lightning.__name__]:
-            trainer = getattr(lightning, name)
-            self._put(trainer, "__init__", self._alone(trainer.__init__))
-        loggers: Any = getattr(getattr(lightning, "pytorch", lightning), "loggers", None)
-        for name in LOGGERS:
-            if loggers is not None and hasattr(loggers, name):
-                self._put(loggers, name, silent_logger(loggers.Logger))
-
-    def replace_arguments(self, arguments: Any) -> None:
-        """Let Hugging Face's Trainer keep the model whole: neither DeepSpeed nor FSDP shares it out."""
-        begin = arguments.__post_init__
-
-        @wraps(begin)
-        def alone(given: Any) -> None:
-            self.each = True
-            for name in ("deepspeed", "fsdp"):
-                if getattr(given, name, None):
-                    self.shares_out = True
-                    setattr(given, name, None)
-            begin(given)
-
-        self._put(arguments, "__post_init__", alone)
 
     def leave(self) -> None:
         """Leave the group of processes that the script made."""
@@ -480,19 +308,6 @@ class Names:
         if not torch.distributed.is_initialized():
             join("fake", rank=0, world_size=self._count())
 
-    def _alone(self, init: Callable[..., None]) -> Callable[..., None]:
-        @wraps(init)
-        def alone(trainer: Any, *args: Any, **given: Any) -> None:
-            self.gpus = max(self.gpus, count_of(given.get("devices", 1)) * int(given.get("num_nodes", 1)))
-            self.mixed = self.mixed or "16" in str(given.get("precision", ""))
-            self.each = self.each or given.get("strategy") != "dp"
-            self.is_alone = True
-            known = {name: value for name, value in ALONE_IN_LIGHTNING.items() if name in given}
-            init(trainer, *args, **{**given, **known, "accelerator": "cpu"})
-
-        return alone
-
-
 def _takes_gradients(function: FunctionType) -> bool:
     """Whether a function, or one that it calls by name, calls `backward`."""
     names = {*function.__code__.co_names}
@@ -506,28 +321,6 @@ def _scaled(scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         with suppress(RuntimeError):  # the script has unscaled them itself
             scaler.unscale_(optimizer)
     return optimizer.step(*args, **kwargs)
-
-
-def silent_logger(logger: Any) -> type:
-    """Return a kind of Lightning's logger that writes and sends nothing, and needs no package."""
-
-    class Nothing(logger):  # type: ignore[misc]
-        name = version = ""
-        save_dir = root_dir = log_dir = "lightning_logs"
-        experiment = Silent()
-
-        def __init__(self, *_: Any, **__: Any) -> None:
-            super().__init__()
-
-        def log_metrics(self, *_: Any, **__: Any) -> None:
-            pass
-
-        log_hyperparams = log_metrics
-
-        def __getattr__(self, _: str) -> Silent:
-            return Silent()
-
-    return Nothing
 
 
 def _moving(move: Callable[..., Any], changed: Moved) -> Callable[..., torch.nn.Module]:
@@ -581,53 +374,17 @@ def on_cpu(
     return tuple(device if is_cuda(value) else value for value in args), named
 
 
-def count_of(devices: Any) -> int:
-    """The number of devices that Lightning is asked for: 4, "4", [0, 1], or as many as there are."""
-    if isinstance(devices, list | tuple):
-        return len(devices)
-    return int(devices) if str(devices).isdigit() else 1
-
-
-def _answer(answer: Any, *_: Any, **__: Any) -> Any:
+def answered(answer: Any, *_: Any, **__: Any) -> Any:
     return answer
 
 
-def _first(given: Any, *_: Any, **__: Any) -> Any:
+def first(given: Any, *_: Any, **__: Any) -> Any:
     return given
 
 
 def _of_group(make: Callable[..., Any]) -> Callable[..., Any]:
     """Make a group like the one of all processes, whatever the script names for its exchange."""
     return lambda *args, **named: make(*args, **{name: value for name, value in named.items() if name != "backend"})
-
-
-def _begin(*_: Any, **__: Any) -> None:
-    """Make the group of processes that a package makes."""
-    torch.distributed.init_process_group("nccl")
-
-
-def _without(kind: type[torch.optim.Optimizer]) -> Callable[..., torch.optim.Optimizer]:
-    """An optimiser's kind that takes arguments of Apex's, too."""
-    known = inspect.signature(kind.__init__).parameters
-    return lambda *args, **given: kind(*args, **{name: value for name, value in given.items() if name in known})
-
-
-def _with_deepspeed(parser: Any) -> Any:
-    """The parser with the arguments that DeepSpeed adds."""
-    group = parser.add_argument_group("DeepSpeed")
-    group.add_argument("--deepspeed", default=False, action="store_true")
-    group.add_argument("--deepspeed_config", default=None, type=str)
-    return parser
-
-
-def _halves(settings: Mapping[str, Any]) -> list[str]:
-    """The 16-bit formats that DeepSpeed's settings ask for."""
-    names = {"fp16": "fp16", "bf16": "bfloat16", "bfloat16": "bfloat16"}
-    return [name for setting, name in names.items() if settings.get(setting, {}).get("enabled")]
-
-
-def _named(settings: Mapping[str, Any]) -> str:
-    return str(settings.get("optimizer", {}).get("type", "")).upper()
 
 
 def is_cuda(value: Any) -> bool:

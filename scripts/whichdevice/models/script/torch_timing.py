@@ -11,10 +11,9 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from whichdevice.models.framework import TORCH
 from whichdevice.models.script.found import Found, Script
+from whichdevice.models.script.periods import TIMED_PERIODS, TIMED_SECONDS
 from whichdevice.models.script.torch_answers import answer
 from whichdevice.models.script.torch_loaders import Loaders
-
-TIMED_PERIODS, TIMED_SECONDS = 20, 10.0  # until a step is timed here
 
 
 class Clock:

@@ -6,7 +6,6 @@ weights go around in a loop of JAX, each of its turns is a step.
 """
 
 import inspect
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -14,19 +13,20 @@ from dataclasses import dataclass, field
 from functools import partial, wraps
 from importlib import import_module
 from types import ModuleType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from whichdevice.models.script.found import COUNTER
-from whichdevice.models.script.programs import Program, ProgramWatcher, caller, doubled, named_sizes, rows_of
-from whichdevice.models.script.run import ScriptRun, is_own
+from whichdevice.models.script.frames import caller, is_own
+from whichdevice.models.script.programs import Program, ProgramWatcher, doubled, named_sizes, rows_of
+from whichdevice.models.script.run import ScriptRun
 
 GRADIENTS = ("grad", "value_and_grad", "vjp")
 LOOPS = {"scan": "f", "fori_loop": "body_fun", "while_loop": "body_fun"}
 COUNTS = ("devices", "local_devices", "device_count", "local_device_count")
-LARGE = 2**26  # bytes of an array without values
+LARGE_ARRAY = 2**26  # bytes of an array without values
 NOT_JITTED = "Its gradient is taken outside of jax.jit: it is counted as if it were jitted, what follows it is not."
 
 
@@ -55,11 +55,9 @@ class Watching(ProgramWatcher):
 
     package = "JAX"
     missing = "nothing took a gradient by jax.grad"
-    latest: ClassVar["Watching"]  # of the process: libraries keep the functions that an earlier one replaced
 
     def __init__(self, run: ScriptRun) -> None:
         super().__init__(run)
-        Watching.latest = self
         self._programs = dict[Any, Program]()
         self._traced: Traced | None = None  # while a program is traced or runs
         self._rows: int | None = None  # examples of a batch
@@ -105,11 +103,11 @@ class Watching(ProgramWatcher):
 
             @wraps(function)
             def call(*args: Any, **kwargs: Any) -> Any:
-                return Watching.latest.call(function, compiled, args, kwargs, maps)
+                return self.call(function, compiled, args, kwargs, maps)
 
             def lower(*args: Any, **kwargs: Any) -> Any:
-                return Ahead(compiled.lower(*args, **kwargs), partial(Watching.latest.program, function, compiled, args,
-                             kwargs, maps))  # fmt: skip
+                program = partial(self.program, function, compiled, args, kwargs, maps)
+                return Ahead(self, compiled.lower(*args, **kwargs), program)
 
             for name in ("trace", "eval_shape", "clear_cache"):
                 if hasattr(compiled, name):
@@ -181,17 +179,19 @@ class Watching(ProgramWatcher):
     def run_program(self, program: Program, runner: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """Run a program, or return results without values where it would take long."""
         held = {id(leaf): _nbytes(leaf) for leaf in jax.tree.leaves((args, kwargs)) if _is_array(leaf)}
-        frame, began = self.periods.frame or caller(), time.perf_counter()
-        if self.periods.computes(program):
+
+        def compute() -> Any:
             self._traced = Traced()
             try:
-                result = jax.block_until_ready(runner(*args, **kwargs))
+                return jax.block_until_ready(runner(*args, **kwargs))
             finally:
                 self._traced = None
-        else:
-            result = jax.tree.map(_without_values, program.results)
-        self.periods.ran(program, held, time.perf_counter() - began, frame)
-        return result
+
+        return self.computed(program, held, compute)
+
+    def made(self, program: Program) -> Any:
+        """Return results of a program without values."""
+        return jax.tree.map(_without_values, program.results)
 
     # Gradients.
 
@@ -201,7 +201,7 @@ class Watching(ProgramWatcher):
         @wraps(original)
         def take(function: Any, *rest: Any, **settings: Any) -> Any:
             if at_once:
-                with Watching.latest._gradient((*range(len(rest)),), rest, {}):
+                with self._gradient((*range(len(rest)),), rest, {}):
                     return original(function, *rest, **settings)
             slope = original(function, *rest, **settings)
             places = rest[0] if rest else settings.get("argnums", 0)
@@ -209,7 +209,7 @@ class Watching(ProgramWatcher):
 
             @wraps(function)
             def call(*args: Any, **kwargs: Any) -> Any:
-                return Watching.latest._take(function, places, slope, args, kwargs)
+                return self._take(function, places, slope, args, kwargs)
 
             return call
 
@@ -261,7 +261,7 @@ class Watching(ProgramWatcher):
 
             @wraps(function)
             def call(*args: Any, **kwargs: Any) -> Any:
-                if (traced := Watching.latest._traced) is None:
+                if (traced := self._traced) is None:
                     return mapped(*args, **kwargs)
                 traced.mapped += 1
                 try:
@@ -280,7 +280,7 @@ class Watching(ProgramWatcher):
 
         @wraps(original)
         def loop(*args: Any, **kwargs: Any) -> Any:
-            traced = Watching.latest._traced
+            traced = self._traced
             if traced is None:
                 return original(*args, **kwargs)
             given = signature.bind(*args, **kwargs)
@@ -320,8 +320,8 @@ class Jitted:
 class Ahead:
     """A lowered function, whose compiled form is called as a program of the script's."""
 
-    def __init__(self, lowered: Any, program: Callable[[], Program]) -> None:
-        self._lowered, self._program = lowered, program
+    def __init__(self, watching: Watching, lowered: Any, program: Callable[[], Program]) -> None:
+        self._watching, self._lowered, self._program = watching, lowered, program
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._lowered, name)
@@ -331,9 +331,9 @@ class Ahead:
         compiled, program = self._lowered.compile(*args, **kwargs), self._program()
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            if Watching.latest.run.over:
+            if self._watching.run.over:
                 return compiled(*args, **kwargs)
-            return Watching.latest.run_program(program, compiled, args, kwargs)
+            return self._watching.run_program(program, compiled, args, kwargs)
 
         return call
 
@@ -400,12 +400,12 @@ def _of_batch(given: Any, made: Any) -> list[Any]:
     left = Counter(_form(leaf) for _, leaf in named) - Counter(map(_form, jax.tree.leaves(made)))
     known = set(map(_form, jax.tree.leaves(made)))
     beside = {path for path, leaf in named if _is_batch(leaf) and _form(leaf) not in known}
-    found = list[Any]()
+    batch = list[Any]()
     for _, leaf in sorted(reversed(named), key=lambda pair: pair[0] not in beside):
         if _is_batch(leaf) and left[_form(leaf)] > 0:
             left[_form(leaf)] -= 1
-            found.append(leaf)
-    return found[::-1]
+            batch.append(leaf)
+    return batch[::-1]
 
 
 def _is_batch(leaf: Any) -> bool:
@@ -421,7 +421,7 @@ def _without_values(leaf: Any) -> Any:
     """An array that takes no memory where it is large: ones, by which a script may divide."""
     if _is_key(leaf):
         return jax.random.wrap_key_data(np.zeros(jax.eval_shape(jax.random.key_data, leaf).shape, np.uint32))
-    large = _nbytes(leaf) > LARGE
+    large = _nbytes(leaf) > LARGE_ARRAY
     return np.broadcast_to(np.ones((), leaf.dtype), leaf.shape) if large else jax.numpy.ones(leaf.shape, leaf.dtype)
 
 

@@ -6,7 +6,6 @@ on TensorFlow or JAX, whichever backend the script has. The arguments of `fit` s
 
 import inspect
 import math
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import wraps
@@ -22,7 +21,8 @@ from whichdevice.models.framework import JAX, KERAS
 from whichdevice.models.model_file import LOOK_UPS, called_with
 from whichdevice.models.script.amounts import Length
 from whichdevice.models.script.found import COUNTER, Evaluation
-from whichdevice.models.script.programs import ProgramWatcher, caller, refused
+from whichdevice.models.script.frames import caller
+from whichdevice.models.script.programs import ProgramWatcher, refused
 from whichdevice.models.script.run import ScriptRun
 from whichdevice.models.shapes import leaves, mapped, packed
 from whichdevice.models.workloads.base import Options
@@ -71,18 +71,18 @@ class Watching(ProgramWatcher):
 
         model, periods = given.arguments["self"], self.periods
         periods.framework, periods.keras, periods.frame = KERAS, True, caller()
-        own = model.train_step
+        train_step = model.train_step
         if method.__name__ == "fit":
             self._of_fit(given.arguments)
         on_jax = keras.backend.backend() == JAX
-        step = self._on_jax(model, own) if on_jax else self._on_tensorflow(model, own)
+        step = self._on_jax(model, train_step) if on_jax else self._on_tensorflow(model, train_step)
         model.run_eagerly, model.train_step = True, step
         if model.compiled:
             model.make_train_function(force=True)
         try:
             return method(*given.args, **given.kwargs)
         finally:
-            model.run_eagerly, model.train_step, periods.frame = False, own, None
+            model.run_eagerly, model.train_step, periods.frame = False, train_step, None
             if model.compiled:
                 model.make_train_function(force=True)
 
@@ -114,7 +114,7 @@ class Watching(ProgramWatcher):
                 weights = sum(math.prod(one.shape) for one in model.weights)
                 work = 3 / (1 + 2 * trained / weights) if weights else 1.0  # of which a forward pass is a part
                 evaluations = _validation(given, last - first)
-                periods.facts["evaluations"] = tuple(replace(one, work=work) for one in evaluations)
+                periods.evaluations = tuple(replace(one, work=work) for one in evaluations)
 
         callbacks = given["callbacks"] or []
         given["callbacks"] = [Steps(), *(callbacks if isinstance(callbacks, list | tuple) else [callbacks])]
@@ -141,13 +141,12 @@ class Watching(ProgramWatcher):
                     program, lowered = watching.program((own.__func__, id(model)), (own, (data,), {}))
                 except StudyError as error:
                     self.run.stop(refused(self.run, str(error)))
-                self._name_look_ups(model, lowered)
-                result, began = program.results, time.perf_counter()
-                if self.periods.computes(program) or result is None:
-                    result = {name: value.numpy() for name, value in self._compiled(own, model)(data).items()}
-                seconds = time.perf_counter() - began
-            self.periods.ran(program, lowered.held, seconds, self.periods.frame)
-            return result
+                self._name_left_out(model, lowered)
+
+                def compute() -> dict[str, Any]:
+                    return {name: value.numpy() for name, value in self._compiled(own, model)(data).items()}
+
+                return watching.computed(program, lowered.held, compute)
 
         return step
 
@@ -169,18 +168,14 @@ class Watching(ProgramWatcher):
             if note and note not in self.periods.counted_notes:
                 self.periods.counted_notes.append(note)
 
-    def _name_look_ups(self, model: Any, lowered: Any) -> None:
-        """Name layers that look up, in place of their operations."""
-        if not lowered.named:
-            return
+    def _name_left_out(self, model: Any, lowered: Any) -> None:
+        """Name what is left out of a step: layers that look up, in place of their operations."""
         layers = [model]
         for layer in layers:  # with those inside of others
             layers += getattr(layer, "layers", ())
         kinds = (type(layer).__name__ for layer in layers)
         names = ", ".join(dict.fromkeys(kind for kind in kinds if kind in LOOK_UPS))
-        if names:
-            self.periods.notes = [note for note in self.periods.notes if "XLA has no form" not in note]
-            self.say(ON_HOST.format(names=names))
+        self.say(ON_HOST.format(names=names) if names and lowered.named else lowered.note)
 
     def finish(self, variables: Mapping[str, Any]) -> None:
         """Train what a model file's functions give: it is run as a script where it looks words up."""
@@ -234,4 +229,4 @@ def _validation(given: Mapping[str, Any], epochs: int) -> list[Evaluation]:
             batches = len(data)
         except Exception:  # of a stream, or of the script's own object
             batches = None
-    return [Evaluation(None, batches, size, freq if isinstance(freq, int | float) else epochs / max(1, len(freq)))]
+    return [Evaluation(batches, size, freq if isinstance(freq, int | float) else epochs / max(1, len(freq)))]

@@ -9,7 +9,6 @@ import ast
 import inspect
 import linecache
 import sys
-import time
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager, suppress
@@ -23,14 +22,15 @@ import numpy as np
 import tensorflow as tf
 
 from whichdevice.base.code_hash import parsed
-from whichdevice.models.script.programs import Program, ProgramWatcher, caller, named_sizes, refused
-from whichdevice.models.script.run import SEED, ScriptRun, is_own
+from whichdevice.models.script.frames import is_own, own_frames
+from whichdevice.models.script.programs import Program, ProgramWatcher, named_sizes, refused
+from whichdevice.models.script.run import SEED, ScriptRun
 from whichdevice.models.script.tensorflow_program import (
-    LEFT_OUT,
     Call,
     Lowered,
     is_tensor,
     line_of_error,
+    nbytes,
     zeros_like,
 )  # fmt: skip
 
@@ -85,11 +85,9 @@ class Watching(ProgramWatcher):
 
         @wraps(original)
         def begin(dataset: Any) -> Any:
-            frame: FrameType | None = sys._getframe(1)
-            while frame is not None and not self.run.over and self.periods.frame is None:
-                if is_own(frame.f_code.co_filename, self.run.path):
+            if not self.run.over and self.periods.frame is None:
+                for frame in own_frames(sys._getframe(1), self.run.path):
                     self.run.loaders[frame.f_code.co_filename, frame.f_lineno] = dataset
-                frame = frame.f_back
             return original(dataset)
 
         return begin
@@ -124,7 +122,7 @@ class Watching(ProgramWatcher):
         def gradient(tape: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
             variables = [one for one in tf.nest.flatten(sources) if hasattr(one, "trainable") or hasattr(one, "handle")]
             if variables and self._taken is None:
-                self._taken = list(self.calls), sum(float(_size(one)) for one in variables)
+                self._taken = list(self.calls), sum(map(nbytes, variables))
             return original(tape, target, sources, *args, **kwargs)
 
         return gradient
@@ -132,7 +130,7 @@ class Watching(ProgramWatcher):
     def _opening(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def enter(tape: Any) -> Any:
             if not (self.run.over or self.resting or self.calls or tf.inside_function()):
-                frame = caller(self.run)
+                frame = next(own_frames(sys._getframe(1), self.run.path), None)
                 call = None if frame is None else _statements(frame, self.run)
                 if call is not None:
                     self._eager(call, frame)
@@ -157,11 +155,10 @@ class Watching(ProgramWatcher):
                 )  # fmt: skip
                 with suppress(Exception):  # a function of one batch, which raises what it likes
                     program.twice = Lowered(call, lowered.doubled()).counted
-            self.say(LEFT_OUT.format(names=", ".join(sorted(lowered.named))) if lowered.named else None)
             self._programs[key] = program, lowered
-        found = self._programs[key]
-        assert found is not None
-        return found
+        known = self._programs[key]
+        assert known is not None
+        return known
 
     @contextmanager
     def at_rest(self) -> Any:
@@ -182,6 +179,7 @@ class Watching(ProgramWatcher):
             self.run.stop(refused(self.run, f"{line_of_error(error)}: {BY_FUNCTION}, {INSTEAD}"))
         if not program.trained:
             return
+        self.say(lowered.note)
         self.periods.ran(program, lowered.held, 0.0, frame)
         if not program.is_computed:
             self.run.stop(self.periods.script)
@@ -194,20 +192,19 @@ class Watching(ProgramWatcher):
         shapes = tuple(str(getattr(leaf, "shape", type(leaf))) for leaf in tf.nest.flatten((args, kwargs)))
         if (key, shapes) not in self._programs:
             self._programs[key, shapes] = self._outermost(made, key, (function, args, kwargs))
-        found, frame = self._programs[key, shapes], caller()
-        if found is None:
+        known = self._programs[key, shapes]
+        if known is None:
             return made(*args, **kwargs)
-        program, lowered = found
-        result = program.results
-        with self.at_rest():
-            began = time.perf_counter()
-            if self.periods.computes(program) or result is None:
+
+        def compute() -> Any:
+            with self.at_rest():
                 result = tf.nest.map_structure(lambda one: one, made(*args, **kwargs))
-                for leaf in tf.nest.flatten(result)[:1]:
-                    np.asarray(leaf)
-            seconds = time.perf_counter() - began
-        self.periods.ran(program, lowered.held, seconds, frame)
-        return result
+            for leaf in tf.nest.flatten(result)[:1]:
+                np.asarray(leaf)
+            return result
+
+        program, lowered = known
+        return self.computed(program, lowered.held, compute)
 
     def _outermost(self, made: Any, key: Any, call: Call) -> tuple[Program, Lowered] | None:
         """Return the program of the outermost function around a gradient that XLA takes; None: it takes none."""
@@ -232,7 +229,7 @@ class Watching(ProgramWatcher):
             except Exception as other:
                 error = error or other
                 continue
-            self.say(COMPILED)
+            self.say(COMPILED, lowered.note)
             if not place:
                 self._trained[key] = trained
             else:
@@ -281,10 +278,6 @@ def _turns(args: Any, kwargs: Any) -> float | None:
             known = int(leaf.cardinality())
             return float(known) if known > 0 else None
     return None
-
-
-def _size(variable: Any) -> float:
-    return float(np.prod(variable.shape) * getattr(tf.as_dtype(variable.dtype), "size", 4))
 
 
 class _Function:
