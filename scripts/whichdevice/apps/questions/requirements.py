@@ -64,13 +64,14 @@ def _trees(path: Path) -> list[ast.Module]:
 
 
 def _names(tree: ast.AST) -> Iterator[str]:
-    """The words that a file imports, names and passes by name; an argument that is False is not passed."""
-    for node in ast.walk(tree):
+    """The packages that a file imports, and words that it names and passes; an argument that is False is not passed."""
+    for node in _always(tree):
         arguments: list[tuple[str | None, ast.expr]] = []
         match node:
-            case ast.Import(names=names) | ast.ImportFrom(names=names):
+            case ast.Import(names=names):
                 yield from (alias.name.partition(".")[0] for alias in names)
-                yield (getattr(node, "module", None) or "").partition(".")[0]
+            case ast.ImportFrom(module=str(module)):
+                yield module.partition(".")[0]
             case ast.Name(id=name) | ast.Attribute(attr=name):
                 yield name
             case ast.keyword(arg=name, value=value):
@@ -78,6 +79,14 @@ def _names(tree: ast.AST) -> Iterator[str]:
             case ast.Dict(keys=keys, values=values):
                 arguments = [(getattr(key, "value", None), value) for key, value in zip(keys, values, strict=True)]
         yield from (str(name) for name, value in arguments if getattr(value, "value", True))
+
+
+def _always(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield the parts of a file without what is under a condition: it may be an option that is off."""
+    for node in ast.iter_child_nodes(tree):
+        if not isinstance(node, ast.If) or "__name__" in ast.unparse(node.test):
+            yield node
+            yield from _always(node)
 
 
 def needed_framework(address: Address) -> str:

@@ -93,6 +93,10 @@ class Training(Periods[ProgramTurn]):
         self.without_values = self.without_values or not computes
         return computes
 
+    def done(self, turns: Sequence[ProgramTurn]) -> Counter[Any]:
+        """Return the programs that some turns run."""
+        return Counter(program for turn in turns for program in turn.runs)
+
     @property
     def is_whole(self) -> bool:
         """Return whether a period was recorded: a function that trains ended twice, or trains for several steps."""
@@ -161,7 +165,7 @@ class Training(Periods[ProgramTurn]):
 
     def _count(self, periods: Sequence[Sequence[ProgramTurn]], size: int, steps: float) -> dict[str, Any]:
         """Count the mean period, of which each run of the last program may be several steps."""
-        runs = Counter(one for period in periods for turn in period for one in turn.runs)
+        runs = self.done([turn for period in periods for turn in period])
         times = {one: count / len(periods) / (steps if one.has_all else 1) for one, count in runs.items()}
         held = max((sum({key: size for turn in period for key, size in turn.held.items()}.values())
                     for period in periods), default=0.0)  # fmt: skip

@@ -1,6 +1,7 @@
 """The text of a script: whether it trains when it is run, what it calls, what else trains, and how it is launched."""
 
 import ast
+import builtins
 import re
 from collections.abc import Iterator
 from itertools import chain
@@ -67,6 +68,8 @@ def others_like(path: Path, line: int | None, name: str = "") -> tuple[str, ...]
     calls = sorted((call.lineno, ast.unparse(call.func)) for call in calls_of(tree))
     here = {called for number, called in calls if number == line}
     trains = {called for called in here if called.endswith((".fit", ".step")) or called.rpartition(".")[2] == name}
+    if not any(at in lines for lines in loops):  # the loop is in another file
+        trains |= {called for called in _statements(tree, at) if called.partition(".")[0] not in vars(builtins)}
     for _ in range(1 + len(functions)):
         inside = [lines for lines in loops if at in lines] or [range(at, at + 1)]
         others = {number for number, called in calls if called in trains} - {*chain(*inside)}
@@ -77,6 +80,13 @@ def others_like(path: Path, line: int | None, name: str = "") -> tuple[str, ...]
             break
         at = again[0]
     return (NOT_COUNTED.format(line=line, which=", ".join(map(str, sorted(others)))),) if others else ()
+
+
+def _statements(tree: ast.AST, line: int) -> set[str]:
+    """Return the functions that statements in a line are a call of."""
+    values = (node.value for node in ast.walk(tree)
+              if isinstance(node, ast.Expr | ast.Assign | ast.Return) and node.lineno == line)  # fmt: skip
+    return {ast.unparse(value.func) for value in values if isinstance(value, ast.Call)}
 
 
 def _lines(node: Any) -> range:

@@ -25,6 +25,7 @@ from whichdevice.models.script.frames import frames
 from whichdevice.models.script.run import SEED
 
 TIMED = 3  # axes of sequences: time, example, feature
+PLAIN = (torch.Tensor, int, float, complex)  # of which a list is no batch
 PLACES = 12  # innermost lines that tell one call from another
 
 
@@ -134,9 +135,15 @@ class Rows:
         self._call = gradients, id(module), tuple(_lines(frame))
 
     def note(self, given: Any) -> None:
-        """Note the examples of the call by the first tensor that a module in it is given."""
-        tensors = [part for part in tree_leaves(given) if isinstance(part, torch.Tensor) and part.ndim]
-        if self._call is not None and tensors:
+        """Note the examples of the call by the first tensor that a module in it is given, or a list of other things."""
+        if self._call is None:
+            return
+        first = given[0] if isinstance(given, tuple) and given else None
+        if isinstance(first, list) and first and not any(isinstance(leaf, PLAIN) for leaf in tree_leaves(first)):
+            tensors: list[Any] = [first]  # graphs, or images of a library
+        else:
+            tensors = [part for part in tree_leaves(given) if isinstance(part, torch.Tensor) and part.ndim]
+        if tensors:
             self._counts.setdefault(self._call, len(tensors[0]))
             self._call = None
 

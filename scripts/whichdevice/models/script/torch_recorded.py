@@ -52,9 +52,16 @@ class TorchPeriods(Periods[TorchTurn]):
     @property
     def repeats(self) -> bool:
         """Return whether the first period has the passes of what came before it."""
-        first = self.of_least()[0]
-        before = self.turns[: next(place for place, turn in enumerate(self.turns) if turn is first[0])]
-        return _passes(before) == _passes(first)
+        return self.done(self.before()) == self.done(self._whole()[0])
+
+    def done(self, turns: Sequence[TorchTurn]) -> Counter[Any]:
+        """Return the kernels of forward and backward passes."""
+        kernels = Counter[Any]()
+        for segment in (segment for turn in turns for segment in turn.segments):
+            for kernel, count in segment.kernels.items():
+                if kernel[0] != "optimizer":
+                    kernels[kernel] += count * segment.times
+        return kernels
 
 
 class Recorded(Watcher):
@@ -264,13 +271,3 @@ def _by_trainer(steps: int, loops: Sequence[Loop], turns: float | None) -> Lengt
 def loaded_in(turns: Sequence[Sequence[TorchTurn]]) -> Counter[int]:
     """Return the batches of some periods by the place of their loader in memory."""
     return sum((turn.loaded for period in turns for turn in period), Counter[int]())
-
-
-def _passes(turns: Sequence[TorchTurn]) -> Counter[Any]:
-    """The kernels of forward and backward passes."""
-    kernels = Counter[Any]()
-    for segment in (segment for turn in turns for segment in turn.segments):
-        for kernel, count in segment.kernels.items():
-            if kernel[0] != "optimizer":
-                kernels[kernel] += count * segment.times
-    return kernels

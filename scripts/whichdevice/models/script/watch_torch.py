@@ -302,6 +302,8 @@ class Watching(Recorded):
                 self.run.stop(StudyError(f"{self.run.path.name}: {text}"))
             if self._called is None:
                 self._called = "backward", line_of(sys._getframe(1), self.run.path)
+            if self._repeats and function.__name__ == "backward":  # of a loss that a module may have kept
+                return self._end_part()
             self.recorder.begin_backward()
             try:
                 return function(*args, **kwargs)
