@@ -22,7 +22,7 @@ import numpy as np
 from fit.residuals import TURNS, Columns, fit
 from fit.robust import Point, robust_logs
 from whichdevice.base.errors import StudyError
-from whichdevice.base.sheets.hardware import hardware_rows
+from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
 from whichdevice.forecast.time_model import (
     DENSE,
     DENSITY,
@@ -143,16 +143,21 @@ class Row:
         return at_peaks(self.work, self.peaks)
 
 
+@cache
+def sheet() -> Mapping[str, HardwareRow]:
+    """The rows of the hardware sheet."""
+    return hardware_rows()
+
+
 def published_rows() -> list[Row]:
     """Every published time with the work of its step; raises StudyError where a program or device is missing."""
     programs = {key: Work.from_dict(digest) for key, digest in read_digests()["programs"].items()}
-    hardware = hardware_rows()
-    sheet = {name: Peaks.of(row) for name, row in hardware.items() if row.kind != "cpu" and row.mem_bw_gbs}
+    peaks_of = {name: Peaks.of(row) for name, row in sheet().items() if row.kind != "cpu" and row.mem_bw_gbs}
     rows = []
     for line in read_rows(PUBLISHED):
         try:
             program, _, of_batch = line["program"].partition("@")
-            work, peaks = programs[program], sheet[line["device"]]
+            work, peaks = programs[program], peaks_of[line["device"]]
         except KeyError as error:
             raise StudyError(f"{PUBLISHED.name}: {line['id']}: no {error.args[0]}; run `make forecasts`") from None
         model = f"{line['model']} {line['options'].replace('{}', '')} {line['sequence_length']}".strip()
@@ -162,7 +167,7 @@ def published_rows() -> list[Row]:
         if of_batch:
             work = work.scaled(batch / float(of_batch))
         framework, capability = SLOW_BUILD
-        if line["framework"].startswith(framework) and hardware[line["device"]].compute_capability == capability:
+        if line["framework"].startswith(framework) and sheet()[line["device"]].compute_capability == capability:
             items = (replace(item, kind=SLOW.get(item.kind, item.kind)) for item in work.items)
             work = replace(work, items=tuple(items))
         rows.append(Row(line["source_group"], line["device"], seconds, batch, model, question, mode, work, peaks))
@@ -171,7 +176,7 @@ def published_rows() -> list[Row]:
         _, model, size, mode, precision, traced, works, _, *layout = document["questions"][number]
         work = summed_work(works[software], software, batch / traced)
         question = " ".join(map(str, (model, size, mode, precision, *layout)))
-        peaks = replace(sheet[device], bandwidth=bandwidth[0] * 1e9) if bandwidth else sheet[device]
+        peaks = replace(peaks_of[device], bandwidth=bandwidth[0] * 1e9) if bandwidth else peaks_of[device]
         rows.append(Row(source, device, milliseconds / 1e3, batch, model, question, mode, work, peaks))
     return rows
 

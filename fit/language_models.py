@@ -16,10 +16,10 @@ from typing import Any
 
 from pydantic.dataclasses import dataclass
 
-from fit.fitting import DATA, TRACES, read_gzip, read_lines
+from fit.fitting import DATA, TRACES, read_gzip, read_lines, sheet
 from fit.traces import sums, write
 from whichdevice.base.errors import StudyError
-from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
+from whichdevice.base.sheets.hardware import HardwareRow
 from whichdevice.forecast.torch.several import accumulated, on_gpus
 from whichdevice.forecast.torch.trace import Step, Trace, trace_step
 from whichdevice.models.hugging_face import configuration
@@ -74,7 +74,7 @@ class Published:
     @property
     def sheet(self) -> HardwareRow:
         """The sheet's row of its device."""
-        row = hardware_rows()[DEVICES.get(self.device, self.device)]
+        row = sheet()[DEVICES.get(self.device, self.device)]
         return row.model_copy(update={"mem_bw_gbs": BANDWIDTH.get(self.device, row.mem_bw_gbs)})
 
     @property

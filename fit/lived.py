@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 from pydantic.dataclasses import dataclass
 
-from fit.fitting import DATA, read_gzip, read_lines, summed_work
+from fit.fitting import DATA, read_gzip, read_lines, sheet, summed_work
 from fit.generated import DOCS, SCORES, put_lines, score_cells, table
 from fit.scores import each_left_out, quantile, score, spread_of, spread_of_others, weights_of
-from whichdevice.base.sheets.hardware import hardware_rows
 from whichdevice.forecast.lived import FEW_IMAGES, HABITS, KERNEL, Habits, shows
 from whichdevice.forecast.time_model import forecast_step
 from whichdevice.forecast.work import Item
@@ -155,7 +154,7 @@ def _beside(line: Lived, digest: Mapping[str, Any]) -> Beside:
         items.append(Item("collective", "", 0.0, digest["gradients"], 1, None, line.gpus))
     platform: Any = "tpu" if tpu else "gpu"
     work = replace(work, platform=platform, items=tuple(items), untested=tuple(digest["untested"]))
-    step = forecast_step(work, hardware_rows()[line.device], "train", line.gpus)
+    step = forecast_step(work, sheet()[line.device], "train", line.gpus)
     return Beside(line, step.seconds, work.kernels)
 
 

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 from scipy.optimize import least_squares
 
-from fit.fitting import DATA, read_priors
+from fit.fitting import DATA, read_priors, sheet
 from fit.robust import Point, robust_logs
 from fit.scores import each_left_out, spread_of, weights_of
-from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
+from whichdevice.base.sheets.hardware import HardwareRow
 from whichdevice.forecast.serving.queue import FIRST, Engines, Requests, simulate
 from whichdevice.forecast.serving.server import CONSTANTS, EACH_LAYER, Server, model_shape, paces
 from whichdevice.models.served import WEIGHT_FORMATS, served_model
@@ -179,7 +179,7 @@ def _row(line: Mapping[str, str], server: Server) -> Row:
 
 def _server(line: Mapping[str, str]) -> Server:
     return Server(
-        served_model(line["model"]), hardware_rows()[line["device"]], int(line["gpus"]),
+        served_model(line["model"]), sheet()[line["device"]], int(line["gpus"]),
         WEIGHT_FORMATS[line["weights"]], int(line["cache_bits"]), line["engine"], line["whole_attention"] == "1",
         line["split_experts"] == "1",
     )  # fmt: skip
@@ -225,9 +225,9 @@ def waits_for_host(rows: Sequence[Row]) -> np.ndarray:
 
 def decode_rows() -> list[Row]:
     """Return single users of serving_decode.csv whose weights fit."""
-    sheet, rows = hardware_rows(), []
+    rows = []
     for line in read_rows(DECODE):
-        row = sheet.get(line["device"]) or _row_of(line)
+        row = sheet().get(line["device"]) or _row_of(line)
         server = Server(
             served_model(line["model"]), row, int(line["count"]), WEIGHT_FORMATS[line["weights"]], 16, line["engine"]
         )
@@ -425,7 +425,7 @@ class Fitted:
             "first token": dict(first),
             "models": dict(sorted(self.known.models.items())),
             "known": sorted({f"{row.model} on {row.server.engine}" for row in self.rows if not row.of_images}),
-            "chips": {name: self.known.chips[name] for name in sorted(self.known.chips) if name in hardware_rows()},
+            "chips": {name: self.known.chips[name] for name in sorted(self.known.chips) if name in sheet()},
             "generations": sorted({row.server.generation for row in self.rows}),
             "engines": sorted({row.server.engine for row in self.rows}),
             "sd": {

@@ -8,7 +8,6 @@ a few batches; at another batch each kernel does so many times as much. Devices 
 import gzip
 import json
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -16,8 +15,7 @@ from typing import Any
 from pydantic.dataclasses import dataclass
 
 from fit.counts import count_of, request
-from fit.fitting import DATA, Row, read_gzip, read_lines
-from whichdevice.base.sheets.hardware import HardwareRow, hardware_rows
+from fit.fitting import DATA, Row, read_gzip, read_lines, sheet
 from whichdevice.base.sheets.tpus import devices_of
 from whichdevice.forecast import tpu
 from whichdevice.forecast.time_model import Peaks
@@ -77,12 +75,6 @@ class Step:
         question = f"{self.question}, {self.chips} chips" if self.chips > 1 else self.question
         model, peaks = self.program.partition(" ")[0], Peaks.of(sheet()[self.device])
         return Row(self.source_group, self.device, self.seconds, self.batch, model, question, "train", self.work, peaks)
-
-
-@cache
-def sheet() -> Mapping[str, HardwareRow]:
-    """The rows of the hardware sheet."""
-    return hardware_rows()
 
 
 def read_steps() -> list[Step]:

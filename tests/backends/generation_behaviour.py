@@ -34,7 +34,7 @@ def keras_scores(workload, model, request) -> tuple[np.ndarray, np.ndarray]:
 
     how, tokens = workload.generation(model), tokens_for(request)
     prompt = request.sequence_length // 2
-    scores, cache = how.call(tokens[:, :prompt], how.empty_cache(*tokens.shape), 0)
+    scores, cache = jax.jit(how.call, static_argnums=2)(tokens[:, :prompt], how.empty_cache(*tokens.shape), 0)
     step, found = jax.jit(how.call), [scores]
     for place in range(prompt, prompt + PLACES):
         scores, cache = step(tokens[:, place : place + 1], cache, np.int32(place))
@@ -42,7 +42,7 @@ def keras_scores(workload, model, request) -> tuple[np.ndarray, np.ndarray]:
     inputs = tokens
     if isinstance(model.input, dict):
         inputs = {"token_ids": tokens, "padding_mask": np.ones_like(tokens)}
-    whole = keras.ops.convert_to_numpy(model(inputs))[:, prompt - 1 : prompt + PLACES]
+    whole = keras.ops.convert_to_numpy(jax.jit(model)(inputs))[:, prompt - 1 : prompt + PLACES]
     return np.stack(found, axis=1), whole
 
 

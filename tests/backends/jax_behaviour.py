@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from backends.scenario import arrays_for, request_for, small_mnist_cnn, variables_for, without_dropout, written
+from backends.scenario import arrays_for, request_for, small, variables_for, without_dropout, written
 
 BATCH, STEPS = 16, 6
 
@@ -34,8 +34,8 @@ def main() -> None:
     jax.monitoring.register_event_duration_secs_listener(
         lambda event, _, **__: compiled.append(event) if event.endswith("backend_compile_duration") else None
     )
-    found = {"many": many_steps(backend, compiled), "operation": operation(backend, compiled)}
-    found |= {"evaluation": evaluation(backend, compiled), "device": backend.device(), "flags": dict(backend.flags())}
+    found = {"many": many_steps(backend, compiled), "operation": operation(backend)}
+    found |= {"evaluation": evaluation(backend), "device": backend.device(), "flags": dict(backend.flags())}
     if replicas == 1:
         found |= {"state": state(backend), "memory": memory(backend, jax)}
         found |= {"crowded": crowded(backend)}
@@ -47,7 +47,7 @@ def training(backend, dropout=False):
     from whichdevice.models.workloads.base import Options
 
     backend._keras.utils.set_random_seed(1)
-    workload = small_mnist_cnn(Options(BATCH))
+    workload = small("mnist_cnn", Options(BATCH))
     model = workload.model() if dropout else without_dropout(workload.model())
     train, validation = workload.splits(arrays_for("mnist_cnn"))
     return workload, model, backend.training_loop(workload, model, train, validation)
@@ -100,7 +100,7 @@ def state(backend) -> dict:
     }  # fmt: skip
 
 
-def evaluation(backend, compiled) -> dict:
+def evaluation(backend) -> dict:
     """23 examples whole, and as 10 + 10 + 3."""
     from whichdevice.models.workloads.base import Split
 
@@ -109,20 +109,17 @@ def evaluation(backend, compiled) -> dict:
     held = loop._validation
     loop._validation = Split(held.arrays, held.examples, batch_size=10)
     parts = loop.evaluate()[:2]
-    before = len(compiled)
-    loop.evaluate()
-    late = len(compiled) - before
     predicted = loop.predict(np.arange(23, dtype=np.int32))
     images = held.arrays["images"][..., None] / np.float32(255)
     expected = model.predict(images, verbose=0)
     return {
-        "whole": whole, "parts": parts, "late": late, "dtype": str(predicted.dtype),
+        "whole": whole, "parts": parts, "dtype": str(predicted.dtype),
         "difference": float(np.abs(predicted - expected).max()),
         "accuracy": float((expected.argmax(1) == held.arrays["labels"]).mean()),
     }  # fmt: skip
 
 
-def operation(backend, compiled) -> dict:
+def operation(backend) -> dict:
     """A chain of products on every replica."""
     from whichdevice.models.loading import Model
     from whichdevice.models.workloads.base import Options
@@ -132,17 +129,13 @@ def operation(backend, compiled) -> dict:
     state, operands = workload.operands(np.random.default_rng(1))
     loop.run(1)
     loop.run(40)
-    before = len(compiled)
     loop.run(35)
-    late = len(compiled) - before
     states = loop.states_after(35)  # from the initial state again
     results = np.asarray(states).reshape(-1, 32, 32)
     expected = state @ np.linalg.matrix_power(operands["b"].astype(np.float64), 35)
     return {
         "shape": results.shape,
         "difference": float(np.abs(results - expected).max()),
-        "late": late,
-        "types": backend.types().model_dump(),
         "places": len(states.sharding.device_set),
     }
 

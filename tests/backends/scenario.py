@@ -7,12 +7,13 @@ several seeds, each with the backend's own weights and dropout.
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import numpy as np
+from forked import run_forked
 
 from whichdevice.measure.backends import backend_class
 from whichdevice.measure.record import Request
@@ -20,6 +21,8 @@ from whichdevice.measure.record import Request
 ROOT = Path(__file__).parents[2]
 PATH = os.pathsep.join([str(ROOT / "scripts"), str(ROOT / "tests")])
 FIRST_RATE = 0.003
+# What a run does not import beside its framework.
+OTHERS = {"tensorflow": ("jax", "scipy"), "jax": ("tensorflow", "torch"), "torch": ("jax", "tensorflow")}
 
 
 def request_for(workload: str = "mnist_cnn", **changes) -> Request:
@@ -64,7 +67,7 @@ def play_each(folder: Path, runs: dict[str, dict], steps: int, **request) -> dic
     """{"losses": [...], "evaluated": [loss, metric], "modules": [...], ...} of each run, all in one process.
 
     Most of a process is its imports. Runs may differ in workload, precision and `fault`, not in replicas; one that is
-    `by_keras` is trained by `train_on_batch`, one that is `small` is of `small_mnist_cnn`.
+    `by_keras` is trained by `train_on_batch`, one that `is_small` is `small`.
     """
     return _in_process(folder, {"steps": steps, "fault": None, "runs": runs}, request)
 
@@ -97,11 +100,25 @@ def _in_process(folder: Path, work: dict, request: dict) -> dict:
 def written(script: str, folder: Path, variables: dict[str, str], *arguments: str) -> tuple[dict, str]:
     """Run a script in a process of its own: what it writes to the file of its last argument, and its errors."""
     result = folder / "result.json"
-    environment = {**os.environ, **variables, "PYTHONPATH": PATH}
-    command = [sys.executable, script, *arguments, str(result)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=900)
+    done = run_with_keras(["", script, *arguments, str(result)], variables)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(result.read_text()), done.stderr
+
+
+def run_with_keras(program: list[str], variables: dict[str, str], seconds: float = 900) -> CompletedProcess[str]:
+    """Run a program where Keras is imported as a run's backend imports it."""
+    name = variables["KERAS_BACKEND"]
+    imports = "from whichdevice.base.processes import quick_imports\n"
+    imports += f"with quick_imports(*{OTHERS[name]}):\n    import keras, {name}"
+    variables = {**variables, "PYTHONPATH": PATH}
+    return run_forked(program, os.environ | variables, imports, variables, seconds)
+
+
+def run_cases(variables: dict[str, str], which: str, *files: str) -> None:
+    """Run the cases that the marks `which` choose, in files named from tests/; fails with what pytest prints."""
+    paths = [str(ROOT / "tests" / file) for file in files]
+    done = run_with_keras(["-m", "pytest", "-q", "-m", which, "-p", "no:cacheprovider", *paths], variables)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
 
 
 def main() -> None:
@@ -122,11 +139,11 @@ def main() -> None:
         started[kind].request = request
         return started[kind]
 
-    def result(request: Request, fault: str | None, by_keras: bool = False, small: bool = False) -> dict:
+    def result(request: Request, fault: str | None, by_keras: bool = False, is_small: bool = False) -> dict:
         backend = backend_for(request)
         workload = Model.read(request.module).asked(request)
-        if small:
-            workload = small_mnist_cnn(workload.options)
+        if is_small:
+            workload = small(request.module, workload.options)
         if fault:
             from backends.planted_faults import plant
 
@@ -139,7 +156,7 @@ def main() -> None:
     results = {}
     for name, asked in job.get("runs", {}).items():
         changes = {**asked, "module": asked["workload"]}
-        how = {key: changes.pop(key) for key in ("by_keras", "small") if key in changes}
+        how = {key: changes.pop(key) for key in ("by_keras", "is_small") if key in changes}
         fault = changes.pop("fault", None)
         results[name] = result(first.model_copy(update=changes), fault, **how)
     Path(sys.argv[2]).write_text(json.dumps(results or result(first, job["fault"])))
@@ -215,9 +232,12 @@ class ByKeras:
     """The loop that Keras itself runs: `train_on_batch` of the compiled model."""
 
     def __init__(self, workload, model, train, validation) -> None:
+        import keras
+
         self.workload, self.model, self.train, self.validation = workload, model, train, validation
         metrics = [workload.quality] if workload.metric else []
-        model.compile(workload.optimizer(), workload.loss, metrics=metrics, jit_compile=False)
+        jitted = keras.backend.backend() == "jax"  # whose operations compile one by one else
+        model.compile(workload.optimizer(), workload.loss, metrics=metrics, jit_compile=jitted)
 
     def run(self, batches):
         from whichdevice.measure.backends.base import Means
@@ -250,18 +270,22 @@ def first_loss_with_dropout(backend, workload, request) -> float:
     return loop.run(workload.order(train.examples, request.seed).take(1)).loss
 
 
-def small_mnist_cnn(options):
-    """The workload `mnist_cnn` with a network that compiles and trains in a tenth of the time."""
+def small(name: str, options):
+    """A built-in workload with a network of its kinds of layers that compiles and trains in a tenth of the time."""
     import keras
     from keras import layers
 
     from whichdevice.models.image_classifier import softmax_classes
     from whichdevice.models.loading import Model
 
-    class Small(Model.read("mnist_cnn").kind):
+    class Small(Model.read(name).kind):
         def model(self):
+            if name == "weather_gru":
+                last = layers.Dense(3, activation="sigmoid", dtype="float32")
+                return keras.Sequential([keras.Input((None, 20)), layers.GRU(16, return_sequences=True), last])
+            first = [layers.BatchNormalization(), layers.MaxPooling2D(2)] * (name == "fashion_cnn")
             inner = [layers.Conv2D(4, 3, 2, activation="relu"), layers.Dropout(0.8), layers.Flatten()]
-            return keras.Sequential([keras.Input((28, 28, 1)), *inner, softmax_classes()])
+            return keras.Sequential([keras.Input((28, 28, 1)), *first, *inner, softmax_classes()])
 
     return Small(options)
 

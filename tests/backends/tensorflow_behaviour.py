@@ -10,14 +10,15 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from backends.scenario import arrays_for, give_weights, request_for, small_mnist_cnn, without_dropout, written
+from backends import scenario
+from backends.scenario import arrays_for, give_weights, request_for, small, without_dropout
 
 BATCH, REPLICAS = 16, 4
 
 
 def behaviours(folder: Path, *what: str) -> dict[str, dict]:
     """What each of the functions below says, asked in one process."""
-    return written(__file__, folder, {"KERAS_BACKEND": "tensorflow"}, *what)[0]
+    return scenario.written(__file__, folder, scenario.variables_for(request_for()), *what)[0]
 
 
 def started(workload: str, **asked):
@@ -38,7 +39,7 @@ def built(backend, workload: str, arrays=None, prepare=without_dropout):
     from whichdevice.models.workloads.base import Options
 
     options = Options(backend.request.batch_size, backend.request.precision, sequence_length=12)
-    made = small_mnist_cnn(options) if workload == "mnist_cnn" else Model.read(workload).workload(options)
+    made = small(workload, options) if workload == "mnist_cnn" else Model.read(workload).workload(options)
     with backend.scope():
         model = prepare(made.model())
     give_weights(model)
@@ -131,19 +132,6 @@ def float16() -> dict:
         "types": backend.types().model_dump(),
         "dtypes": sorted({layer.compute_dtype for layer in model.layers}),
     }
-
-
-def products() -> dict:
-    """The chain's end on every replica, and what it should be."""
-    from whichdevice.models.loading import Model
-    from whichdevice.models.workloads.base import Options
-
-    backend = started("matmul")
-    workload = Model.read("matmul").workload(Options(32))
-    loop = backend.operation_loop(workload, np.random.default_rng(1))
-    loop.run(3)
-    state, operands = workload.operands(np.random.default_rng(1))
-    return {"ends": loop.ends, "expected": float((state @ np.linalg.matrix_power(operands["b"], 3))[0, 0])}
 
 
 def kernels() -> dict:

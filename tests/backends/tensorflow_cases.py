@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from backends.scenario import request_for, small_mnist_cnn, without_dropout
+from backends.scenario import request_for, small, without_dropout
 from backends.tensorflow_kernels import without_gpu_kernel
 
 from whichdevice.base.events import reason_line
@@ -39,7 +39,7 @@ def images():
 
 @pytest.fixture
 def training(backend, images):
-    workload = small_mnist_cnn(Options(BATCH))
+    workload = small("mnist_cnn", Options(BATCH))
     model = without_dropout(workload.model())
     train, validation = workload.splits(images)
     return workload, model, train, validation, backend.training_loop(workload, model, train, validation)
@@ -79,12 +79,12 @@ def test_a_chain_of_products_is_really_computed(backend):
     assert loop.ends == [pytest.approx(expected[0, 0], rel=1e-4)]
 
 
-@pytest.mark.parametrize("name", ["mnist_official", "weather_gru", pytest.param("fashion_cnn", marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", ["mnist_cnn", "weather_gru", pytest.param("fashion_cnn", marks=pytest.mark.long)])
 def test_steps_validation_and_prediction_compile_by_xla_as_a_tpu_needs_them(backend, images, name, monkeypatch):
     """On a CPU; shapes are static, any number of steps is one program, and nothing is learned otherwise."""
     random = np.random.default_rng(0)
     weather = {"signals": random.normal(size=(2000, 20)).astype(np.float32), "times": np.arange(2000) * 3600}
-    workload = Model.read(name).workload(Options(4, sequence_length=60))
+    workload = small(name, Options(4, sequence_length=60))
     train, validation = workload.splits(weather if name == "weather_gru" else images)
     model = without_dropout(workload.model())
     initial = model.get_weights()

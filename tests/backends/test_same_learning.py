@@ -15,43 +15,38 @@ pytestmark = pytest.mark.slow
 TOLERANCE = 1e-4
 STEPS, REPLICAS = 6, 2
 BACKENDS = ("tensorflow", "jax", "torch")
-WORKLOADS = {  # of which some are long
-    "small": {"workload": "mnist_cnn", "small": True},  # dropout
-    "mnist_cnn": {},
-    "fashion_cnn": {},  # batch normalisation
-    "weather_gru": {"sequence_length": 60},
-    "mnist_official": {},
-    "shakespeare_lstm": {"sequence_length": 12},
-}
-QUICK, LONG = ("small", "fashion_cnn", "weather_gru"), ("mnist_cnn", "mnist_official", "shakespeare_lstm")
-FAULTS = [("adam_epsilon", "small"), ("no_shuffling", "small"), ("replica_sum", "own weights")]
+LENGTHS = {"weather_gru": 60, "shakespeare_lstm": 12}
+SMALL = ("mnist_cnn", "fashion_cnn", "weather_gru")  # of few units: dropout, batch normalisation, recurrence
+WHOLE = (*SMALL, "mnist_official", "shakespeare_lstm")
+FAULTS = [("adam_epsilon", "mnist_cnn"), ("no_shuffling", "mnist_cnn"), ("replica_sum", "own weights")]
 
 
-def runs_of(names: tuple[str, ...]) -> dict[str, dict]:
+def runs_of(names: tuple[str, ...], is_small: bool) -> dict[str, dict]:
     """Built-in workloads."""
-    return {name: {"workload": name, **WORKLOADS[name]} for name in names}
+    return {name: {"workload": name, "sequence_length": LENGTHS.get(name), "is_small": is_small} for name in names}
 
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory):
-    """Every run of a backend on so many replicas, played in one process; or the long ones of one replica."""
+    """Every run of a backend on so many replicas, played in one process; or the whole workloads of one replica."""
 
-    def of(backend: str, replicas: int = 1, long: bool = False) -> dict[str, dict]:
-        return once(backend, replicas, long)  # `cache` takes a default for another call
+    def of(backend: str, replicas: int = 1, whole: bool = False) -> dict[str, dict]:
+        return once(backend, replicas, whole)  # `cache` takes a default for another call
 
     @cache
-    def once(backend: str, replicas: int, long: bool) -> dict[str, dict]:
+    def once(backend: str, replicas: int, whole: bool) -> dict[str, dict]:
         if backend == "torch":
             require("torch")
         folder = tmp_path_factory.mktemp(f"{backend}{replicas}")
         own, of_weights = {"workload": model_file(folder)}, {"workload": model_file(folder, activities=0.0)}
-        if long:
-            return play_each(folder, runs_of(LONG), STEPS, backend=backend)
+        if whole:
+            return play_each(folder, runs_of(WHOLE, is_small=False), STEPS, backend=backend)
         if replicas > 1:
             return play_each(folder, {"own weights": of_weights}, STEPS, backend=backend, replicas=replicas)
-        runs = runs_of(QUICK) | {"own": own, "own by Keras": {**own, "by_keras": True}, "own weights": of_weights}
+        runs = {"own": own, "own by Keras": {**own, "by_keras": True}, "own weights": of_weights}
+        runs |= runs_of(SMALL, is_small=True)
         if backend == "tensorflow":
-            planted = [*FAULTS, ("no_dropout", "small")]
+            planted = [*FAULTS, ("no_dropout", "mnist_cnn")]
             runs |= {fault: {**runs[run], "fault": fault} for fault, run in planted}
             runs |= {"own without": {"workload": model_file(folder, weights=0.0, activities=0.0)}}
         if backend != "jax":  # an activity's loss is float16, which Keras' own step cannot add up
@@ -73,9 +68,12 @@ def apart(result: dict, other: dict) -> float:
 
 
 @pytest.mark.parametrize("backend", ["jax", "torch"])
-@pytest.mark.parametrize("workload", [*QUICK, *(pytest.param(name, marks=pytest.mark.long) for name in LONG)])
-def test_running_losses_agree(played, backend, workload):
-    result, reference = (played(name, long=workload in LONG)[workload] for name in (backend, "tensorflow"))
+@pytest.mark.parametrize(
+    ("workload", "whole"),
+    [(name, False) for name in SMALL] + [pytest.param(name, True, marks=pytest.mark.long) for name in WHOLE],
+)
+def test_running_losses_agree(played, backend, workload, whole):
+    result, reference = (played(name, whole=whole)[workload] for name in (backend, "tensorflow"))
     assert apart(result, reference) < TOLERANCE
     assert result["evaluated"][0] == pytest.approx(reference["evaluated"][0], rel=1e-3)
 
@@ -98,7 +96,7 @@ def test_a_planted_fault_is_seen_in_the_losses(played, fault, run):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_dropout_changes_the_loss(played, backend):
-    result = played(backend)["small"]
+    result = played(backend)["mnist_cnn"]
     assert abs(result["dropped"] - result["losses"][0]) > 10 * TOLERANCE
 
 

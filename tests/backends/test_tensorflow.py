@@ -1,8 +1,7 @@
 """The TensorFlow backend: what Keras does on it is in tensorflow_cases.py, SavedModels are in saved_model_cases.py."""
 
 import pytest
-from backends.cases import run_cases
-from backends.scenario import request_for, variables_for
+from backends.scenario import request_for, run_cases, variables_for
 
 FILES = ("backends/tensorflow_cases.py", "exporting/saved_model_cases.py")
 

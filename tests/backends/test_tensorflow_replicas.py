@@ -15,7 +15,7 @@ def found(tmp_path_factory) -> dict[str, dict]:
 
     The overflow alone: its many collectives meet those of earlier programs in one process.
     """
-    asked = ["evaluation", "reset", "products"] + ["kernels"] * (sys.platform == "linux")
+    asked = ["evaluation", "reset"] + ["kernels"] * (sys.platform == "linux")
     together = behaviours(tmp_path_factory.mktemp("replicas"), *asked)
     return together | behaviours(tmp_path_factory.mktemp("overflow"), "overflow")
 

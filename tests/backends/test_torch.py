@@ -1,33 +1,28 @@
 """The PyTorch backend: its start and its device. What Keras does on it is in torch_cases.py, what a GPU's
 graph of an operation does in torch_graph_cases.py."""
 
-import os
 from types import SimpleNamespace
 
 import pytest
 from backends import scenario
-from backends.cases import run_cases
 
 from whichdevice.base.errors import StudyError
 from whichdevice.measure.backends import backend_class
 from whichdevice.measure.record import Request
 
 pytestmark = pytest.mark.needs("torch")
+FILES = ("backends/torch_cases.py", "backends/torch_graph_cases.py")
 
 
 def request_for(**changes) -> Request:
     return scenario.request_for(backend="torch", **changes)
 
 
-def variables_for(**changes) -> dict[str, str]:
-    return {**os.environ, **scenario.variables_for(request_for(**changes)), "PYTHONPATH": scenario.PATH}
-
-
 @pytest.mark.parametrize(
     "which", [pytest.param("not long", marks=pytest.mark.slow), pytest.param("long", marks=pytest.mark.long)]
 )
 def test_cases_in_a_process_with_keras_on_pytorch(which):
-    run_cases(variables_for(), which, "backends/torch_cases.py", "backends/torch_graph_cases.py")
+    scenario.run_cases(scenario.variables_for(request_for()), which, *FILES)
 
 
 def refuse(*_, **__):

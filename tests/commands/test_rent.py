@@ -201,6 +201,8 @@ def test_no_signal_keeps_the_machine(stage, where, how):
     for _ in range(2):
         started.close() if how == signal.SIGHUP and started.terminal >= 0 else os.kill(started.child, how)
         time.sleep(0.3)
+    if where in ("rsync", "down"):  # which it waits for
+        (stage.folder / "released").touch()
     assert started.ended()[0] == (130 if where in ("launch", "run") else 0)
     assert not stage.alive
     assert brought() == (0 if where == "launch" else 4)
@@ -223,6 +225,7 @@ def test_a_killed_laptop_leaves_a_machine_that_ends_by_itself(stage):
     started = stage.start("--yes", "--max-hours", "2")
     stage.hanging()
     os.kill(started.child, signal.SIGKILL)
+    started.close()
     assert started.ended()[0] == -signal.SIGKILL and stage.alive
     task = json.loads(Path("results/rented/small/task.yaml").read_text())
     assert task["resources"]["autostop"] == {"idle_minutes": 120, "down": True, "wait_for": "none"}

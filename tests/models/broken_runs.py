@@ -2,13 +2,13 @@
 
 import io
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
+
+from backends.scenario import run_with_keras
 
 from whichdevice.base.events import Emitter
 from whichdevice.measure.backends import backend_class
@@ -18,20 +18,15 @@ from whichdevice.measure.run_end import run_to_end
 from whichdevice.models.loading import Model
 
 MEMORY = 8e9  # bytes; a fixed limit, so that the outcome does not depend on the machine
-TIMEOUT = 400.0
 
 
 def measured(
-    backend: str, files: Sequence[str], options: Mapping[str, Any], batch: int, timeout: float = TIMEOUT
+    backend: str, files: Sequence[str], options: Mapping[str, Any], batch: int, seconds: float = 400.0
 ) -> dict[str, tuple[str, str | None]]:
     """Status and reason of a run of each file."""
     first = request_for(files[0], backend, options, batch)
-    environment = {**os.environ, **backend_class(backend).environment(first, 1)}
-    environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-    command = [sys.executable, __file__, backend, json.dumps(options), str(batch), *files]
-    done = subprocess.run(
-        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout
-    )
+    program = ["", __file__, backend, json.dumps(options), str(batch), *files]
+    done = run_with_keras(program, backend_class(backend).environment(first, 1), seconds)
     ends = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"event": "end"')]
     assert len(ends) == len(files), done.stdout + done.stderr
     return {file: (end["status"], end["reason"]) for file, end in zip(files, ends, strict=True)}

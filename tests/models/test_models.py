@@ -1,11 +1,10 @@
 """Small models of the kinds that people bring: each is measured, many in one process."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from backends.scenario import request_for, run_with_keras, variables_for
 from models.broken_runs import measured
 from models.catalogue import CASES, table
 
@@ -35,8 +34,8 @@ def folder(tmp_path_factory):
 
 
 def saved(backend: str) -> None:
-    environment = {**os.environ, "KERAS_BACKEND": backend, "JAX_PLATFORMS": "cpu"}
-    subprocess.run([sys.executable, "-c", SAVE], env=environment, check=True, capture_output=True)
+    Path("save.py").write_text(SAVE, encoding="utf-8")
+    assert run_with_keras(["", "save.py"], variables_for(request_for(backend=backend))).returncode == 0
 
 
 LIBRARIES = "keras.applications"

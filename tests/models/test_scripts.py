@@ -293,7 +293,7 @@ def test_an_answer_says_that_another_training_is_not_counted(tmp_path):
     path.write_text("for x in y:\n    w += update(x)\nfor x in z:\n    w += update(x)\n")
     assert others_like(path, 2, "update") == ("Training starts in line 2; what trains in line 4 is not counted.",)
     assert others_like(path, 2) == ()
-    path.write_text("print(solver.train(1e-3))\nsolver.train(1e-4)\nsolver.train(1e-5)\n")  # its loop is in another file
+    path.write_text("print(solver.train(1e-3))\nsolver.train(1e-4)\nsolver.train(1e-5)\n")
     assert others_like(path, 2) == ("Training starts in line 2; what trains in line 1, 3 is not counted.",)
 
 

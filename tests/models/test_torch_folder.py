@@ -2,13 +2,12 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from models.conftest import run_after_import
 from needs import require
 
 require("torch")
@@ -18,37 +17,13 @@ from whichdevice.base.files import package_first
 FOLDER = Path(__file__).parent / "scripts" / "torch"
 EXPECTED = yaml.safe_load((FOLDER / "expected.yaml").read_text(encoding="utf-8"))
 CLOSE = 0.02  # of the operations by hand
-RECORD = """
-import json, os, sys
-from pathlib import Path
-from whichdevice.base.errors import StudyError
-from whichdevice.models.script import watch_torch
-from whichdevice.models.script.run import ScriptRun
-watch_torch.LONG = float(sys.argv[2])
-try:
-    script = ScriptRun(Path(sys.argv[1])).result([])
-except StudyError as error:
-    print(json.dumps({"error": str(error)}))
-else:
-    found, recorded = script.found, script.recorded
-    of = lambda work: sum(item[2] * item[4] for item in work["items"])
-    other = recorded.other and (recorded.other[0], of(recorded.other[1]["work"]))
-    print(json.dumps({
-        "batch": found.batch_size, "examples": found.examples, "epochs": found.epochs, "unknown": found.unknown,
-        "steps": recorded.steps, "operations": recorded.trace.work.operations, "notes": found.notes, "other": other,
-        "kernels": recorded.trace.work.kernels,
-    }))
-sys.stdout.flush()
-os._exit(0)
-"""
 
 
 def recorded(name: str, folder: Path, long: float = 1e9) -> dict[str, Any]:
     """What a script shows that runs in a process of its own; `long` are seconds of a batch that is taken down once."""
-    command = [sys.executable, "-W", "ignore", "-c", RECORD, str(FOLDER / name), str(long)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, cwd=folder, env=os.environ | package_first(), check=True
-    )
+    program = ["", str(Path(__file__).with_name("recorded_script.py")), str(FOLDER / name), str(long)]
+    done = run_after_import("torch", program, os.environ | package_first(), folder=folder)
+    assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
 
 

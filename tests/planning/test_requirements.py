@@ -50,7 +50,7 @@ def test_bitsandbytes_is_one_line_that_says_how_to_ask_instead(working_folder):
         requirements.require(read_address("own.py"))
     Path("own.py").write_text(
         "import torch\n# no bitsandbytes needed\ndict(load_in_4bit=False)\n'BitsAndBytesConfig'\n"
-        "from transformers import BitsAndBytesConfig\nif torch.rand(1) > 2:\n    BitsAndBytesConfig(load_in_4bit=True)\n"
+        "from transformers import BitsAndBytesConfig\nif torch.rand(1) > 2:\n    BitsAndBytesConfig(True)\n"
     )
     requirements.require(read_address("own.py"))
 

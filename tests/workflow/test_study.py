@@ -33,7 +33,7 @@ BESIDE = beside(__file__)
 pytestmark = [pytest.mark.slow, pytest.mark.needs("linux")]  # taskset and mounts
 
 OWN, ACTS, DECODER, STUDY = (BESIDE[name] for name in ("own", "acts", "decoder", "study"))
-RUNS, MNIST = len(STUDY["workloads"]), "cpu/mnist_cnn/jax-float32-b128-fraction=0.02/r1"
+RUNS, MNIST = len(STUDY["workloads"]), "cpu/mnist_cnn/jax-float32-b128-fraction=0.005/r1"
 KEPT = ("PATH", "TMPDIR", "WHICHDEVICE_LOCK_FOLDER", "JAX_DISABLE_MOST_OPTIMIZATIONS")  # of the environment
 # The clone's parent and the old home are read-only, the new home is on another file system.
 SEALED = (
