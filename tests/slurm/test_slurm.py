@@ -55,7 +55,7 @@ def snakemake(project: Project, environment: dict[str, str], *arguments: str) ->
         text=True,
         timeout=PATIENCE,
     )
-    return Outcome(done.returncode, done.stdout, 0.0)
+    return Outcome(done.returncode, done.stdout)
 
 
 def test_snakemake_takes_the_profile_and_plans_every_device_without_a_cluster(project: Project) -> None:
