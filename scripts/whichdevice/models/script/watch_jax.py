@@ -43,6 +43,7 @@ class Traced:
     """Facts that tracing of a program shows."""
 
     loops: list[Loop] = field(default_factory=list)
+    settings: list[str] | None = None  # arguments besides arrays and numbers; None: of an inner function
     mapped: int = 0  # depth of functions of one example
     gradients: int = 0  # depth of gradients
     trained: float = 0.0  # bytes of weights
@@ -129,7 +130,7 @@ class Watching(ProgramWatcher):
         return self.run_program(program, compiled, args, kwargs)
 
     def _note_again(self, compiled: Any) -> None:
-        """Note what an inner function takes a gradient by: JAX does not trace it again."""
+        """Note what a function takes a gradient by, where JAX does not trace it again."""
         known, now = self._with_gradient.get(compiled), self._traced
         if known is not None and now is not None and not now.trained:
             now.trained, now.steps, now.given = known.trained, known.steps, [*now.given, *known.given]
@@ -155,6 +156,9 @@ class Watching(ProgramWatcher):
         self._traced = traced = Traced()
         try:
             lowered = _lower(compiled, args, kwargs)
+            traced.settings = _settings((args, kwargs))
+            if traced.settings == getattr(self._with_gradient.get(compiled), "settings", None):
+                self._note_again(compiled)
         finally:
             self._traced = None
         if traced.trained:
@@ -339,6 +343,11 @@ class Ahead:
 
 
 original_jit = jax.jit
+
+
+def _settings(given: Any) -> list[str]:
+    """Return what a function is given besides arrays and numbers, by which JAX traces it again."""
+    return [repr(leaf) for leaf in jax.tree.leaves(given) if not _is_array(leaf) and type(leaf) not in (int, float)]
 
 
 def _lower(compiled: Any, args: Any, kwargs: Any) -> Any:
